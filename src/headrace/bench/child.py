@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from headrace.bench.turns import in_turn
@@ -31,6 +32,9 @@ __all__ = ["Child", "ChildError", "FreshProcesses", "ask_in_turns"]
 
 _SHOWN_CHARACTERS = 400
 _PATIENCE_S, _LAST_PATIENCE_S = 3.0, 10.0
+_SETTLED_S, _LOOK_S = 5.0, 0.1
+_SESSION, _USER, _SYSTEM = 3, 11, 12
+"""Places in /proc/PID/stat, behind the name."""
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
 
 
@@ -76,6 +80,19 @@ class Child:
                 return answer
         raise self._failure()
 
+    def settle(self, longest_s: float = _SETTLED_S) -> None:
+        """Wait until the process and its children rest, but not longer than so long.
+
+        Some loaders go on after an epoch and fill buffers for the next: that must not slow the contender after them.
+        """
+        end_s, before = time.monotonic() + longest_s, _session_ticks(self._process.pid)
+        while time.monotonic() < end_s:
+            time.sleep(_LOOK_S)
+            now = _session_ticks(self._process.pid)
+            if now - before <= 1:
+                return
+            before = now
+
     def _failure(self) -> ChildError:
         self._process.wait()
         self._errors.seek(0)
@@ -111,6 +128,17 @@ class Child:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _session_ticks(session: int) -> int:
+    """Time of the processor that the processes of a session have had, in the kernel's ticks."""
+    ticks = 0
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+            facts = file.read().rpartition(")")[2].split()
+            if int(facts[_SESSION]) == session:
+                ticks += int(facts[_USER]) + int(facts[_SYSTEM])
+    return ticks
 
 
 def _last_words(text: str) -> str:
@@ -151,7 +179,8 @@ def ask_in_turns(
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Ask processes the same in turns; gives what each has answered in each round, and why others have not.
 
-    All stay on the same cores, the last so many of this process. The first round does not count.
+    All stay on the same cores, the last so many of this process, and each begins when the one before has come to rest.
+    The first round does not count.
     """
     chosen = sorted(os.sched_getaffinity(0))[-cores:]
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in commands}
@@ -163,6 +192,7 @@ def ask_in_turns(
             for name in in_turn([name for name in children if name not in failures], turn):
                 try:
                     answers[name].append(children[name].ask(question))
+                    children[name].settle()
                 except ChildError as error:
                     failures[name] = str(error)
     return {name: found[1:] for name, found in answers.items() if name not in failures}, failures

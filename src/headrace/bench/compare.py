@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ __all__ = ["Change", "Comparison", "check_comparable", "compare", "read_result"]
 
 _TIMED_SHARE, _EXACT_SHARE = 0.05, 0.005
 """What a figure has to change by at least: quartiles of few repetitions may lie closer together than chance does."""
+
+
+_MAY_BE_ZERO = ("levels of 255",)
+"""Units of pixels: nothing is as good as no difference, so any is worse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +104,14 @@ def _key(row: Mapping[str, Any]) -> str:
 
 def _change(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Change | None:
     """None where the spreads touch, or the change is too small to mean anything."""
-    if old["unit"] != new["unit"] or old["value"] <= 0 or new["value"] <= 0:
+    if old["unit"] != new["unit"] or old["value"] == new["value"]:
+        return None
+    if min(old["value"], new["value"]) <= 0 and old["unit"] not in _MAY_BE_ZERO:
         return None
     if new["low"] <= old["high"] and old["low"] <= new["high"]:
         return None
-    factor = new["value"] / old["value"]
-    if new["better"] == "lower":
-        factor = 1 / factor
+    good, then = (new["value"], old["value"]) if new["better"] == "higher" else (old["value"], new["value"])
+    factor = good / then if then else math.inf
     least = _EXACT_SHARE if old["repeats"] == new["repeats"] == 1 else _TIMED_SHARE
     if abs(factor - 1) <= least:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import resource
@@ -14,7 +15,7 @@ from headrace.progress import format_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["WHAT_IS_COUNTED", "DiskUse", "check_room", "disk_use", "own_bytes"]
+__all__ = ["WHAT_IS_COUNTED", "DiskUse", "check_room", "disk_use", "own_bytes", "sync_disk"]
 
 WHAT_IS_COUNTED = (
     "Requests to the disk are counted by the kernel while random batches are read cold. Bytes: what this process made "
@@ -82,6 +83,15 @@ def check_room(folder: str | Path, needed_bytes: int, *, suite: str) -> None:
             "--samples"
         )
         raise OSError(errno.ENOSPC, problem, os.fspath(folder))
+
+
+def sync_disk(folder: str | Path) -> None:
+    """Wait until all files of the folder's file system are on the disk, whoever wrote them."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        ctypes.CDLL(None).syncfs(fd)
+    finally:
+        os.close(fd)
 
 
 def own_bytes() -> int:

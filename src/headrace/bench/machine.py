@@ -18,6 +18,7 @@ __all__ = ["BARECAT_PYTHON", "FFCV_PYTHON", "environment", "interpreter_of", "wh
 FFCV_PYTHON, BARECAT_PYTHON = "HEADRACE_FFCV_PYTHON", "HEADRACE_BARECAT_PYTHON"
 """Name the interpreters of environments with FFCV and with Barecat, which do not go into one with anything else."""
 
+_PATIENCE_S = 30
 _PACKAGES = ("numpy", "pillow", "pyarrow", "h5py", "lmdb", "msgpack", "zstandard")
 _PEERS = (
     *("torch", "torchvision", "webdataset", "mosaicml-streaming", "litdata", "grain", "array_record", "spdl"),
@@ -45,6 +46,7 @@ def environment() -> dict[str, Any]:
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
         "simd": simd_level(),
+        **({"gpu": gpu} if (gpu := _gpu()) else {}),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "kernel": platform.release(),
         "load_average": os.getloadavg()[0],
@@ -108,6 +110,16 @@ def _commit() -> str:
     except OSError:  # no git
         return ""
     return done.stdout.strip()
+
+
+def _gpu() -> str:
+    """The first GPU of NVIDIA, as its driver calls it; empty where there is none."""
+    words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_PATIENCE_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip().partition("\n")[0] if done.returncode == 0 else ""
 
 
 def _cpu() -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 __all__ = ["forget", "is_cached", "why_warm_only"]
 
-_DROP = "/proc/sys/vm/drop_caches"
 _PROBE_BYTES = 1 << 20
 
 
@@ -46,7 +45,8 @@ def is_cached(path: str | Path) -> bool | None:
 def why_warm_only(folder: str | Path) -> str:
     """Why files of a folder cannot be read cold; empty where they can.
 
-    A file is written there and forgotten. If it is still in memory, all caches are dropped, which only root may do.
+    A file is written there and forgotten, as the suites do it. Dropping all caches, which only root may do, is no way:
+    it would take the files of everybody else along.
     """
     with tempfile.TemporaryDirectory(dir=folder, prefix=".probe-") as home:
         path = Path(home, "probe")
@@ -56,13 +56,4 @@ def why_warm_only(folder: str | Path) -> str:
             return ""
         if cached is None:
             return "warm only: this system does not say what is in the page cache"
-        return _why_not_dropped(path)
-
-
-def _why_not_dropped(path: Path) -> str:
-    if not os.access(_DROP, os.W_OK):
-        return f"warm only: the files stay in memory, and there is no permission to drop the page cache ({_DROP})"
-    Path(_DROP).write_text("1")
-    if is_cached(path):
-        return "warm only: the files stay in memory, as those of a RAM disk do"
-    return ""
+        return "warm only: the system keeps files of this folder in the page cache, as it does on a RAM disk"

@@ -21,6 +21,7 @@ __all__ = ["find_photographs", "photo", "photograph_bytes", "photograph_count", 
 
 _QUALITY = 92
 _QUICK_BYTES, _FULL_BYTES, _LEAST = 32 << 20, 512 << 20, 16
+_MOST_MADE_UP = 2000
 _TYPICAL_BYTES = 40_000
 """Of a picture that is made up; none is larger."""
 
@@ -53,20 +54,21 @@ def _is_fit(path: Path) -> bool:
     return jpeg.is_plain(info) and info.color_space != "grayscale"
 
 
-def photograph_count(settings: Settings, *, quick: int, full: int) -> int:
+def photograph_count(settings: Settings, *, quick: int, full: int, full_bytes: int = _FULL_BYTES) -> int:
     """How many photographs a suite takes: fewer of large ones, so that a quick run stays quick, unless it was told."""
     count = settings.count(quick=quick, full=full)
     if settings.images is None or settings.samples is not None:
         return count
     sizes = [path.stat().st_size for path in find_photographs(settings.images, count)]
-    budget = _QUICK_BYTES if settings.quick else _FULL_BYTES
+    budget = _QUICK_BYTES if settings.quick else full_bytes
     return max(_LEAST, min(count, budget * len(sizes) // sum(sizes)))
 
 
 def photograph_bytes(images: str | None, count: int) -> list[bytes]:
-    """So many JPEGs: those of a folder, again from the first where there are fewer, or made-up ones."""
+    """So many JPEGs: those of a folder, or made-up ones; again from the first where there are fewer."""
     if images is None:
-        return [jpeg.encode(photo(number), quality=_QUALITY) for number in range(count)]
+        different = min(count, _MOST_MADE_UP)
+        return repeated([jpeg.encode(photo(number), quality=_QUALITY) for number in range(different)], count)
     files = [path.read_bytes() for path in find_photographs(images, count)]
     return repeated(files, count)
 

@@ -38,7 +38,7 @@ class Result:
         source: which code was measured; empty where that is not known.
         warm_only: why nothing was read cold; empty where it was.
         findings: rows, and what is missing.
-        is_complete: it was not interrupted.
+        is_complete: it was not interrupted, and nothing failed.
         seconds: how long it took.
         note: what else a reader has to know about this run.
     """
@@ -140,7 +140,7 @@ def _body(result: Result) -> Iterator[str]:
     if result.note:
         yield f'<p class="warning">{escape(result.note)}</p>'
     if not result.is_complete:
-        yield '<p class="warning">This run was interrupted: what follows is a part of the suite.</p>'
+        yield '<p class="warning">This run was interrupted or failed: what follows is a part of the suite.</p>'
     for chart in result.suite.charts(result.rows):
         yield f"<h2>{escape(chart.title)}</h2>\n<figure>{draw(chart)}</figure>"
     yield "<h2>All figures</h2>"
@@ -156,8 +156,8 @@ def _body(result: Result) -> Iterator[str]:
 
 _SPREAD = (
     "Every figure is the median of its repetitions; the range beside it, and the line across a bar, is from the lower "
-    "to the upper quartile. Contenders of one table take turns, one round after the other, and each round begins with "
-    "another one. A ratio is that of the same round, and more than 1 says that the row is better than the peer."
+    "to the upper quartile. Contenders of one table take turns, one round after the other, each round in another "
+    "order. A ratio is that of the same round, and more than 1 says that the row is better than the peer."
 )
 
 

@@ -185,7 +185,9 @@ def compared_rows(
 
 
 def _ratio(theirs: Sequence[float], ours: Sequence[float]) -> Ratio:
-    pairs = [their / max(our, 1e-9) for their, our in zip(theirs, ours, strict=True)]
+    """Of the rounds in which both took part, which are the last."""
+    both = min(len(theirs), len(ours))
+    pairs = [their / max(our, 1e-9) for their, our in zip(theirs[-both:], ours[-both:], strict=True)]
     return Ratio(statistics.median(pairs), *_quartiles(pairs))
 
 

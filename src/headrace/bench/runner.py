@@ -1,8 +1,8 @@
 """Runs a suite, and keeps what it found.
 
 The caller's process measures. Files of a suite lie in a hidden folder below ``out``, which is removed whatever happens;
-what a killed process has left is removed by the next run. Ctrl-C comes out as KeyboardInterrupt once the rows so far
-are written, and says so in a note.
+what a killed process has left is removed by the next run. Ctrl-C, and any error of a suite, comes out once the rows so
+far are written, and says so in a note.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from headrace.bench.disk import check_room
 from headrace.bench.machine import environment
 from headrace.bench.page_cache import why_warm_only
 from headrace.bench.report import Result, write_reports
-from headrace.bench.rows import Row
 from headrace.bench.source import fingerprint
 from headrace.errors import HeadraceError
 from headrace.progress import format_count
@@ -75,31 +74,37 @@ def run_suite(
     if reason := suite.missing():
         raise NothingToMeasureError(f"the suite {suite.name} measures nothing here: {reason}")
     out = settings.work
+    with _results_folder(out):
+        check_room(out, suite.room_bytes(settings), suite=suite.name)
+        result = Result(
+            suite=suite,
+            settings=settings.as_json(),
+            command=command,
+            environment=environment(),
+            source=fingerprint(suite),
+        )
+        with _work_folder(out, suite.name) as work, _timed_and_kept(result, out):
+            result.warm_only = why_warm_only(work)
+            for finding in suite.run(replace(settings, work=work, warm_only=result.warm_only), tell):
+                result.add(finding)
+                found(finding)
+            result.is_complete = True
+        write_reports(result, out)
+    return result
+
+
+@contextlib.contextmanager
+def _results_folder(out: Path) -> Iterator[None]:
+    """Make it; where nothing comes into it, it goes again."""
     is_new = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     try:
-        check_room(out, suite.room_bytes(settings), suite=suite.name)
+        yield
     except BaseException:
         if is_new:
             with contextlib.suppress(OSError):
                 os.rmdir(out)
         raise
-    result = Result(
-        suite=suite,
-        settings=settings.as_json(),
-        command=command,
-        environment=environment(),
-        source=fingerprint(suite),
-    )
-    with _work_folder(out, suite.name) as work, _kept_when_interrupted(result, out):
-        result.warm_only = why_warm_only(work)
-        start_s = time.monotonic()
-        for finding in suite.run(replace(settings, work=work, warm_only=result.warm_only), tell):
-            result.add(finding)
-            found(finding)
-        result.is_complete, result.seconds = True, time.monotonic() - start_s
-    write_reports(result, out)
-    return result
 
 
 @contextlib.contextmanager
@@ -112,15 +117,23 @@ def _work_folder(out: Path, name: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _kept_when_interrupted(result: Result, out: Path) -> Iterator[None]:
+def _timed_and_kept(result: Result, out: Path) -> Iterator[None]:
+    """Tell the result how long it took; if it ends early, write the rows so far and say where they are."""
+    start_s = time.monotonic()
     try:
         yield
-    except KeyboardInterrupt as interrupt:
-        rows = sum(isinstance(finding, Row) for finding in result.findings)
-        if rows:
-            json_path, _ = write_reports(result, out)
-            so_far = f"what was measured so far, {format_count(rows, 'row')}, is in {json_path}"
-            interrupt.add_note(f"{so_far}, and temporary files were removed")
-        else:
-            interrupt.add_note("nothing was measured yet, and temporary files were removed")
+    except BaseException as error:
+        result.seconds = time.monotonic() - start_s
+        if isinstance(error, Exception):
+            result.note = f"It ended early: {str(error) or type(error).__name__}"
+        error.add_note(_keep(result, out))
         raise
+    result.seconds = time.monotonic() - start_s
+
+
+def _keep(result: Result, out: Path) -> str:
+    if not result.rows:
+        return "nothing was measured yet, and temporary files were removed"
+    json_path, _ = write_reports(result, out)
+    so_far = f"what was measured so far, {format_count(len(result.rows), 'row')}, is in {json_path}"
+    return f"{so_far}, and temporary files were removed"

@@ -49,6 +49,19 @@ def test_what_does_not_vary_is_taken_exactly() -> None:
     assert len(compare(result(size(1000)), result(size(900))).better) == 1
 
 
+def pixels(value: float) -> Row:
+    return median_row("difference", "ours", [value] * 3, unit="levels of 255", better="lower")
+
+
+def test_pixels_that_become_worse() -> None:
+    assert len(compare(result(pixels(0.5)), result(pixels(0.6))).worse) == 1
+    (change,) = compare(result(pixels(0)), result(pixels(0.1))).worse  # they were the same to the bit
+    assert change.factor == 0
+    assert len(compare(result(pixels(0.1)), result(pixels(0))).better) == 1
+    assert not compare(result(pixels(0)), result(pixels(0))).worse
+    assert not compare(result(size(0)), result(size(10))).worse
+
+
 def test_what_is_gone_and_what_is_another_machine() -> None:
     found = compare(result(rate(1), rate(1, name="tar")), result(rate(1), cpu="y"))
     assert found.gone == ["reads: tar"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
@@ -19,10 +20,11 @@ from headrace.bench.disk import check_room, disk_use
 from headrace.bench.orders import buffered_order, order_of, randomness, shuffle_buffer
 from headrace.bench.page_cache import forget, is_cached, why_warm_only
 from headrace.bench.pictures import find_photographs, photo, photograph_bytes, photograph_count
+from headrace.bench.rows import compared_rows
 from headrace.bench.small_model import train_and_test
 from headrace.bench.suite import Settings
 from headrace.bench.suites.scaling import loader_memory, write_empty_beton
-from headrace.bench.turns import self_timed, take_turns
+from headrace.bench.turns import in_turn, self_timed, take_turns
 from headrace.codecs import jpeg
 
 if TYPE_CHECKING:
@@ -44,10 +46,9 @@ def test_files_leave_the_page_cache(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x"]
 
 
-def test_warm_only_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warm_only_where_files_stay_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_cache, "is_cached", lambda path: True)
-    monkeypatch.setattr(os, "access", lambda *told: False)
-    assert "no permission to drop the page cache" in why_warm_only(tmp_path)
+    assert why_warm_only(tmp_path).startswith("warm only: the system keeps files of this folder")
     monkeypatch.setattr(page_cache, "is_cached", lambda path: None)
     assert why_warm_only(tmp_path).startswith("warm only: ")
 
@@ -171,6 +172,71 @@ def test_the_store_gives_ranges_of_files_below_its_folder_alone(tmp_path: Path) 
         for path in ("bucket/b", "bucket", "%2e%2e/secret", "../secret"):
             with pytest.raises(HTTPError, match="404"):
                 urlopen(f"{endpoint}/{path}")
+
+
+def test_a_network_of_a_known_rate_is_for_all_connections_together(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    (tmp_path / "bucket" / "x").write_bytes(bytes(1 << 20))
+    words = [sys.executable, "-m", "headrace.bench.store_server", str(tmp_path), "0", str(8 << 20)]
+    with Child(words) as child, ThreadPoolExecutor(4) as pool:
+        url = f"{child.ask()['endpoint']}/bucket/x"
+        start_s = time.monotonic()
+        sizes = list(pool.map(lambda _: len(urlopen(url).read()), range(4)))
+        taken_s = time.monotonic() - start_s
+    assert sizes == [1 << 20] * 4
+    assert taken_s > 0.45  # 4 MiB at 8 MiB a second
+
+
+def test_who_comes_after_a_contender_waits_until_it_rests() -> None:
+    program = (
+        "import sys, threading, time\n"
+        "def burn():\n"
+        "    end = time.monotonic() + 0.7\n"
+        "    while time.monotonic() < end: pass\n"
+        "for line in sys.stdin:\n"
+        "    threading.Thread(target=burn).start()\n"
+        "    print('{}', flush=True)\n"
+    )
+    with Child([sys.executable, "-c", program]) as child:
+        child.ask()
+        start_s = time.monotonic()
+        child.settle()
+        assert time.monotonic() - start_s > 0.4
+        child.ask()
+        start_s = time.monotonic()
+        child.settle(0.2)
+        assert time.monotonic() - start_s < 0.6  # it does not wait for ever
+
+
+def test_rounds_have_orders_of_their_own() -> None:
+    names = list("abcde")
+    rounds = [in_turn(names, turn) for turn in range(10)]
+    assert rounds == [in_turn(names, turn) for turn in range(10)]
+    assert [one[0] for one in rounds] == names * 2
+    assert all(sorted(one) == names for one in rounds)
+    assert len({one[one.index("a") - 1] for one in rounds if one[0] != "a"}) > 2  # who comes before it
+    assert in_turn([], 3) == []
+
+
+def test_who_takes_long_takes_part_in_the_last_rounds() -> None:
+    done: list[str] = []
+
+    def work(name: str) -> float:
+        done.append(name)
+        return float(len(done))
+
+    contenders = {name: (lambda name=name: work(name)) for name in ("ours", "slow")}
+    seconds, _ = self_timed(contenders, 3, last_rounds={"slow": 2})
+    assert {name: len(taken) for name, taken in seconds.items()} == {"ours": 3, "slow": 2}
+    assert done[:2] == ["ours", "ours"]
+    ours, _ = compared_rows("x", {"ours": [9.0, 1.0, 1.0], "slow": [2.0, 3.0]}, ["slow"])
+    assert ours.beside["slow"].low == 2.0
+
+
+def test_made_up_photographs_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.bench.pictures._MOST_MADE_UP", 2)
+    first, second, third = photograph_bytes(None, 3)
+    assert first == third != second
 
 
 def test_a_peer_that_fails_is_left_out_and_our_own_failure_is_not() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,24 @@ def test_a_loader_gives_what_it_should(peer: Peer, tmp_path: Path) -> None:
     if not told.get("is_square"):
         expected = np.stack([resized_crop(data, SIDE, None) for data in photographs[:4]])
         assert np.abs(found - expected).mean() < 4
+
+
+def test_packages_that_are_stood_in_for_can_be_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from headrace.bench.peers import torch_loaders
+
+    (tmp_path / "streaming.py").write_text(
+        "from importlib.util import find_spec\n"
+        "import torchvision.transforms.functional\n"
+        "FOUND = find_spec('torchvision'), find_spec('torchvision.datasets')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("streaming", *torch_loaders._UNUSED):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(torch_loaders, "is_there", lambda name: False)
+    assert None not in torch_loaders.import_streaming().FOUND
+    assert "torchvision" not in sys.modules
+    monkeypatch.delitem(sys.modules, "streaming")
 
 
 def test_crops_by_pillow() -> None:

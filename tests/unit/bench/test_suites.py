@@ -10,24 +10,32 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import headrace
 from headrace.bench import SUITES, Settings, find_suite, format_files, run_suite, suites
+from headrace.bench.child import ChildError
 from headrace.bench.machine import BARECAT_PYTHON, FFCV_PYTHON
 from headrace.bench.peers.headrace_loader import stage_seconds
 from headrace.bench.peers.peer import Peer
+from headrace.bench.peers.pillow_crop import draw_box
 from headrace.bench.pictures import photo
 from headrace.bench.rows import Missing, Row, median_row
 from headrace.bench.source import fingerprint
 from headrace.codecs import jpeg
 from headrace.formats.open import all_formats
+from headrace.loader.stages import STAGES
+from headrace.loader.stats import LoaderStats
 
 for _name in SUITES:
     find_suite(_name)  # so that each is an attribute of suites
@@ -68,8 +76,14 @@ SECTIONS = {
         "encode anew",
     },
     "archives": {"create from files", "256 files in one call, preloaded", "check all files", "open and close"},
-    "stores": {"random crops, an epoch", "random crops, 20 ms of latency", "the first batch"},
-    "ops": {"copy", "hue", "RandAugment(2, 9)"},
+    "stores": {
+        "difference from Pillow without shortcuts",
+        "random crops, an epoch",
+        "random crops, a network of 1 Gbit/s",
+        "random crops, 20 ms of latency",
+        "the first batch",
+    },
+    "ops": {"copy", "hue", "RandAugment(2, 9)", "difference from Pillow and numpy"},
     "ffcv": {"pictures in order"},
     "scaling": {"start Python", "open", "a batch, random", "memory", "quasi-random order, the whole epoch"},
     "memory": {"by batch size", "by workers", "by epochs"},
@@ -100,8 +114,8 @@ def fewer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(suites.ffcv, "_CASES", suites.ffcv._CASES[:1])
     patch.setattr(suites.ffcv, "is_there", lambda name: False)
     patch.setattr(suites.shuffle, "_SEEDS", 1)
-    patch.setattr(suites.convert, "_SYNC", "true")  # a busy disk takes seconds for it
-    patch.setattr(suites.formats, "_sync", lambda folder: None)
+    patch.setattr(suites.convert, "sync_disk", lambda folder: None)  # a busy disk takes seconds for it
+    patch.setattr(suites.formats, "sync_disk", lambda folder: None)
     patch.setattr(suites.convert, "PACKAGES", ())
     patch.setattr(suites.formats, "PACKAGES", ())
     patch.setattr(suites.convert, "all_formats", lambda: [known["tar"]])
@@ -250,15 +264,13 @@ def test_every_peer_is_named_once_and_has_its_module() -> None:
             assert f"class {name}" in (folder / f"{module}.py").read_text()
 
 
-def test_stages_are_whatever_the_statistics_know() -> None:
-    @dataclass
-    class Stats:
-        wait_s: float = 1.5
-        batches: int = 3
-        stages: dict[str, float] = field(default_factory=lambda: {"read": 0.5})
-        jpegs: dict[str, int] = field(default_factory=lambda: {"window": 7})
-
-    assert stage_seconds(Stats()) == {"wait": 1.5, "read": 0.5}
+def test_stages_are_no_sums_and_took_some_time() -> None:
+    stats = LoaderStats(wait_s=1.5, idle_s=0.5, loop_s=9.0, begin_s=8.0, finish_s=7.0)
+    stats.stages["read"] = 0.5
+    told = stage_seconds(stats)
+    assert set(told) == {*STAGES, "wait", "idle"}
+    rows = suites.loader._stages([{"stages": told}, {"stages": told}], "1 worker")
+    assert {row.name: row.value for row in rows} == {"read": 0.5, "wait": 1.5, "idle": 0.5}
 
 
 def test_too_little_room_is_told_before_anything_is_written(tmp_path: Path) -> None:
@@ -277,7 +289,110 @@ def test_no_row_twice(tmp_path: Path) -> None:
     suite = replace(find_suite("codecs"), run=lambda settings, tell: iter([row, row]))
     with pytest.raises(ValueError, match="twice"):
         run_suite(suite, Settings(work=tmp_path), command="x")
+
+
+def test_an_error_keeps_what_was_measured(tmp_path: Path) -> None:
+    def run(settings: Settings, tell: Any) -> Iterator[Finding]:
+        (settings.work / "large file").write_bytes(b"x")
+        yield median_row("a", "b", [1.0], unit="s")
+        time.sleep(0.01)
+        raise ChildError("a peer is out of luck")
+
+    with pytest.raises(ChildError) as failure:
+        run_suite(replace(find_suite("codecs"), run=run), Settings(work=tmp_path), command="x")
+    assert "what was measured so far, 1 row, is in" in failure.value.__notes__[0]
+    assert sorted(os.listdir(tmp_path)) == ["codecs.html", "codecs.json"]
+    told = json.loads((tmp_path / "codecs.json").read_text())
+    assert not told["is_complete"]
+    assert told["seconds"] >= 0.01
+    assert "a peer is out of luck" in told["note"]
+    assert [row["name"] for row in told["rows"]] == ["b"]
+
+
+def test_an_error_before_anything_was_measured_leaves_no_folder(tmp_path: Path) -> None:
+    settings = Settings(work=tmp_path / "new", images=str(tmp_path / "missing"))
+    with pytest.raises(NotADirectoryError):
+        run_suite(find_suite("codecs"), settings, command="x")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_broken_interpreter_of_ffcv_costs_ffcv_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer(monkeypatch)
+    monkeypatch.setenv(FFCV_PYTHON, "/nonexistent/python")
+    monkeypatch.setattr(suites.crops, "_PEERS", suites.crops._PEERS[:1])
+    found = run_suite(find_suite("crops"), Settings(work=tmp_path, quick=True, samples=4, rounds=1), command="x")
+    assert found.is_complete
+    assert [one.name for one in found.missing] == ["FFCV"]
+    assert "as taken: random crops, flipped: headrace" in {row.key for row in found.rows}
+    with pytest.raises(ChildError, match="FFCV cannot be started"):
+        suites.convert._answer(["/nonexistent/python"], "FFCV")
+    with pytest.raises(ChildError, match="it said nothing"):
+        suites.convert._answer(["true"], "FFCV")
+
+
+def test_a_smaller_last_batch_counts_for_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = SimpleNamespace(close=lambda: None)
+    file = SimpleNamespace(
+        name="x",
+        path=tmp_path / "x",
+        format=SimpleNamespace(create=1),
+        field=lambda kinds: "data",
+        open=lambda: nullcontext(dataset),
+    )
+    material = suites.formats._Material(name="m", samples=[(b"",)] * 300, files=[file], payload_bytes=300)
+    monkeypatch.setattr(suites.formats, "_read", lambda dataset, field, batch: time.sleep(len(batch) * 1e-4))
+    (row,) = suites.formats._reads(material, 1, "warm", is_random=False)
+    assert 5_000 < row.value <= 10_000  # of two batches, one is much smaller
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_what_keeps_unpacked_values_begins_cold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_cache: bool
+) -> None:
+    reads: list[int] = []
+    monkeypatch.setattr(suites.formats, "_read", lambda dataset, field, batch: reads.append(len(batch)))
+    file = SimpleNamespace(format=SimpleNamespace(has_cache=has_cache), path=tmp_path / "x", open=lambda: [0] * 300)
+    suites.formats._open_cold({}, "x", file, "data")
+    assert reads == ([] if has_cache else [16])
+
+
+def test_an_archive_suite_names_lmdb_where_it_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(BARECAT_PYTHON, raising=False)
+    monkeypatch.setattr(suites.archives, "is_there", lambda name: False)
+    found = suites.archives._run(Settings(work=tmp_path, samples=4, rounds=1), lambda what: None)
+    missing = list(takewhile(lambda one: isinstance(one, Missing), found))
+    assert ("LMDB", "not installed: lmdb") in {(one.name, one.reason) for one in missing if isinstance(one, Missing)}
+
+
+def test_few_samples_give_enough_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites.scaling, "_TIMED", 4)
+    monkeypatch.setattr(suites.scaling, "_FIRST", 2)
+    taken: list[int] = []
+    islice = suites.scaling.islice
+
+    def counted(batches: Any, count: int) -> Iterator[Any]:
+        for batch in islice(batches, count):
+            taken.append(len(batch.label))
+            yield batch
+
+    monkeypatch.setattr(suites.scaling, "islice", counted)
+    suites.scaling.write_empty_beton(tmp_path / "x.beton", 100)
+    assert suites.scaling._batch_seconds(tmp_path / "x.beton", 100, "random", 1)[0] > 0
+    assert taken == [256] * 6
+
+
+def test_the_crop_is_what_random_crops_are() -> None:
+    rng = np.random.default_rng(0)
+    boxes = [draw_box(500, 375, rng) for _ in range(4000)]
+    sides = np.median([(w / 500 * h / 375) ** 0.5 for _, _, w, h in boxes])
+    assert pytest.approx(sides, abs=0.09) == suites.codecs._CROP
+
+
+def test_the_room_of_the_gpu_suite_grows_with_the_photographs(tmp_path: Path) -> None:
+    suite = find_suite("gpu")
+    (tmp_path / "1.jpg").write_bytes(jpeg.encode(photo(1), quality=90).ljust(1_000_000, b"\0"))
+    settings = Settings(work=tmp_path, images=str(tmp_path), samples=300)
+    assert suite.room_bytes(settings) > 2 * 300 * 1_000_000
 
 
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import grain
 import numpy as np
+from absl import flags
 from array_record.python.array_record_data_source import ArrayRecordDataSource
 from array_record.python.array_record_module import ArrayRecordWriter
 
@@ -52,6 +53,7 @@ class GrainLoader:
         return islice(self._batches, -(-len(self._place.files()) // self._place.batch))
 
     def _begin(self) -> Iterator[Any]:
+        flags.FLAGS.mark_as_parsed()  # Grain asks for some, which is an error before a program has read its own
         source = ArrayRecordDataSource([self._path])
         samples = grain.MapDataset.source(source).shuffle(seed=0).repeat().map(PillowCrop(self._place.side))
         ahead = grain.ReadOptions(prefetch_buffer_size=_AHEAD * self._place.batch)

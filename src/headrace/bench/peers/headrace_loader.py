@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headrace.bench.peers.contender import Place
+    from headrace.loader.stats import LoaderStats
     from headrace.types import Field
 
 __all__ = ["HeadraceLoader"]
@@ -63,7 +63,7 @@ class HeadraceLoader:
         return [crop, *([RandomHorizontalFlip()] if options.get("flip") else []), ToLayout("NCHW")]
 
     def stages(self) -> dict[str, float]:
-        """Seconds of each stage since the last time, for as many as the loader's stats know."""
+        """Seconds of each stage since the last time."""
         now = stage_seconds(self._loader.stats) if self._loader is not None else {}
         since = {name: seconds - self._told.get(name, 0.0) for name, seconds in now.items()}
         self._told = now
@@ -77,13 +77,6 @@ class HeadraceLoader:
         return next(iter(loader)).image[0]
 
 
-def stage_seconds(stats: Any) -> dict[str, float]:
-    """The seconds among the statistics of a loader: numbers that end in ``_s``, and mappings of names to seconds."""
-    found: dict[str, float] = {}
-    for one in fields(stats):
-        value = getattr(stats, one.name)
-        if one.name.endswith("_s") and isinstance(value, float):
-            found[one.name.removesuffix("_s")] = value
-        elif isinstance(value, dict):
-            found |= {name: seconds for name, seconds in value.items() if isinstance(seconds, float)}
-    return found
+def stage_seconds(stats: LoaderStats) -> dict[str, float]:
+    """Seconds of each stage, and how long either side waited for the other; no sums of several of these."""
+    return {**stats.stages, "wait": stats.wait_s, "idle": stats.idle_s}

@@ -5,6 +5,7 @@ JPEGs are kept as bytes, and cropped by the same function with Pillow; but for t
 
 from __future__ import annotations
 
+import importlib.machinery
 import sys
 import types
 from pathlib import Path
@@ -214,11 +215,14 @@ def import_streaming() -> Any:
     absent = [name for name in _UNUSED if not is_there(name.partition(".")[0])]
     for name in absent:
         module = types.ModuleType(name)
+        # Others ask whether it is installed, and then look for a spec.
+        module.__spec__, module.__path__ = importlib.machinery.ModuleSpec(name, None), []
         for attribute in _UNUSED[name]:
             setattr(module, attribute, type(attribute, (), {}))
         sys.modules[name] = module
-    import streaming
-
-    for name in absent:
-        del sys.modules[name]
+    try:
+        import streaming
+    finally:
+        for name in absent:
+            del sys.modules[name]
     return streaming

@@ -46,6 +46,8 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
     _make_files(f"{path}.d", count)
     if reason := why_no_interpreter(BARECAT_PYTHON, _PEER):
         yield Missing(_PEER, reason)
+    if not is_there("lmdb"):
+        yield Missing(_LMDB, "not installed: lmdb")
     if settings.warm_only:
         yield Missing(_COLD, settings.warm_only)
     with one_core(), contextlib.ExitStack() as stack:

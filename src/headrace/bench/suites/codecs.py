@@ -36,8 +36,8 @@ __all__ = ["SUITE"]
 
 _QUALITIES = (50, 75, 85, 90, 95, 100)
 _SMART_BYTES = 128 * 1024
-_CROP = 0.4
-"""Side of the crop, as a share of the picture's: about what the median of RandomResizedCrop takes."""
+_CROP = 0.66
+"""Side of the crop, as a share of the picture's: the median of those that RandomResizedCrop draws of 500 x 375."""
 _LOSSLESS_DB = 99.0
 _MOST_SIDE = 512
 

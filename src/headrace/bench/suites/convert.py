@@ -1,7 +1,7 @@
 """Moving data: each format to ``.beton`` beside ``cp``, folders beside copying and ``tar``, photographs encoded anew.
 
-Every contender puts what it makes on the disk before it ends: this package by fsync, and ``cp`` and ``tar`` are
-followed by ``sync FILE``. Conversions run in processes of their own.
+Every contender puts what it makes on the disk before it ends: this package by fsync, and ``cp``, copies and ``tar`` are
+followed by syncfs. Conversions run in processes of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import PIL.Image
 
 from headrace.bench.charts import bars_of
 from headrace.bench.child import ChildError, FreshProcesses
+from headrace.bench.disk import sync_disk
 from headrace.bench.format_files import PACKAGES, make_files, size_on_disk
 from headrace.bench.machine import FFCV_PYTHON, interpreter_of, why_no_interpreter
 from headrace.bench.peers.convert_program import convert_once
@@ -47,7 +48,6 @@ __all__ = ["SUITE"]
 _CP, _COPIES, _TAR, _ONE_THREAD = "cp", "copying the files", "tar cf", "one process, 1 thread"
 _PEERS = (_CP, _COPIES, _TAR, FFCV, _ONE_THREAD)
 _FIELDS: list[Mapping[str, Any]] = [{"image": Image(), "label": Int()}, {"image": Image()}]
-_SYNC = "sync"
 _SMALL_BYTES, _MAX_SIDE, _SHARDS, _PATIENCE_S = 1000, 500, 8, 180
 _ANEW = {"image_mode": "jpg", "quality": 90, "max_side": 400, "force": True}
 
@@ -133,8 +133,10 @@ def _answer(words: Sequence[str], name: str) -> dict[str, Any]:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_PATIENCE_S)
     except subprocess.TimeoutExpired:  # FFCV's writer now and then never returns
         raise ChildError(f"{name} did not end within {_PATIENCE_S} s") from None
-    if done.returncode:
-        raise ChildError(f"{name} ended with code {done.returncode}: {done.stderr[-400:]}")
+    except OSError as error:
+        raise ChildError(f"{name} cannot be started: {error}") from None
+    if done.returncode or not done.stdout.strip():
+        raise ChildError(f"{name} ended with code {done.returncode}: {done.stderr[-400:] or 'it said nothing'}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -176,8 +178,9 @@ def _with_facts(findings: Sequence[Finding], facts: Mapping[str, Mapping[str, An
 def _copy(file: FormatFile, copy: Path) -> float:
     def work() -> None:
         subprocess.run(["cp", "-r", str(file.path.parent), str(copy)], check=True)
-        subprocess.run([_SYNC, str(copy / file.path.name)], check=True)
+        sync_disk(copy)
 
+    sync_disk(copy.parent)  # what others have written is not cp's work
     taken = timed(work)()
     shutil.rmtree(copy)
     return taken
@@ -194,10 +197,11 @@ def _packing(photographs: Sequence[bytes], settings: Settings) -> Iterator[Findi
 
     def copy() -> None:
         shutil.copytree(folder, out)
-        subprocess.run([_SYNC, *(str(path) for path in out.iterdir())], check=True)
+        sync_disk(out)
 
     def copying() -> float:
         shutil.rmtree(out, ignore_errors=True)
+        sync_disk(settings.work)
         return timed(copy)()
 
     contenders = {
@@ -222,7 +226,7 @@ def _tars(settings: Settings) -> Iterator[Finding]:
 
     def tar() -> None:
         subprocess.run(["tar", "cf", target, "-C", source, "."], check=True)
-        subprocess.run([_SYNC, target], check=True)
+        sync_disk(settings.work)
 
     command = [sys.executable, "-m", "headrace", "convert", source, target, "-q"]
     works: dict[str, Callable[[], object]] = {
@@ -235,6 +239,7 @@ def _tars(settings: Settings) -> Iterator[Finding]:
     def anew(work: Callable[[], object]) -> Callable[[], float]:
         def run() -> float:
             Path(target).unlink(missing_ok=True)
+            sync_disk(settings.work)
             return timed(work)()
 
         return run
@@ -329,7 +334,7 @@ SUITE = Suite(
         "copies the source and what lies beside it. MiB: the most memory that the process ever had, mapped files "
         "included.",
         "A folder of JPEGs is packed beside copying its files one by one; 1 kB files go into a tar beside tar(1). All "
-        "are on the disk at the end.",
+        "are on the disk at the end (syncfs after cp, copies and tar).",
         "Photographs given as arrays are decoded by Pillow and written as JPEG of at most 500 pixels, by as many "
         "workers as there are cores, FFCV's too. Encode anew: a .beton to a set of eight, JPEG 90 of at most 400 "
         "pixels, on all cores. Ray with the start of its cluster: the whole command; cluster runs: the work alone.",

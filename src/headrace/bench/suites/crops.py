@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headrace.bench.charts import bars_of
-from headrace.bench.child import Child, ask_in_turns
+from headrace.bench.child import Child, ChildError, ask_in_turns
 from headrace.bench.peers.peer import FFCV, OURS, Peer
 from headrace.bench.pictures import photograph_count, typical_bytes
 from headrace.bench.rows import Missing, compared_rows, exact_row
@@ -101,12 +101,21 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
         yield from _write(place, stored)
     peers = [peer for peer in _PEERS if not peer.missing()]
     yield from (Missing(peer.name, peer.missing()) for peer in _PEERS if peer.missing())
-    for peer in (_OURS, *peers):
-        with Child(peer.command(replace(place, options={"file": _STORED[0].file}))) as child:
-            yield compare_pixels(child, place, peer.name)
+    yield _compare_pixels(_OURS, place)
+    for peer in list(peers):
+        try:
+            yield _compare_pixels(peer, place)
+        except ChildError as error:
+            peers.remove(peer)
+            yield Missing(peer.name, str(error))
     for case in _cases():
         tell(case.section)
         yield from _measure(case, place, peers, settings, tell)
+
+
+def _compare_pixels(peer: Peer, place: Place) -> Row:
+    with Child(peer.command(replace(place, options={"file": _STORED[0].file}))) as child:
+        return compare_pixels(child, place, peer.name)
 
 
 def _write(place: Place, stored: _Stored) -> Iterator[Row]:

@@ -6,9 +6,7 @@ size, which the formats of numpy can hold, too. What is read are the stored byte
 
 from __future__ import annotations
 
-import ctypes
 import gc
-import os
 import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import numpy as np
 
 from headrace.bench.charts import bars_of
 from headrace.bench.child import FreshProcesses
-from headrace.bench.disk import WHAT_IS_COUNTED, disk_use, own_bytes
+from headrace.bench.disk import WHAT_IS_COUNTED, disk_use, own_bytes, sync_disk
 from headrace.bench.format_files import PACKAGES, FormatFile, make_files, size_on_disk
 from headrace.bench.page_cache import forget
 from headrace.bench.pictures import photograph_bytes, photograph_count, typical_bytes
@@ -86,7 +84,7 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
 
 
 def _measure(material: _Material, settings: Settings, tell: Tell) -> Iterator[Finding]:
-    rounds = settings.repeats(quick=3, full=7)
+    rounds = settings.repeats(quick=2, full=7)
     caches: tuple[Cache, ...] = ("warm",) if settings.warm_only else ("warm", "cold")
     tell(f"{material.name}: writing again and again")
     yield from _writes(material, settings.work, rounds)
@@ -101,7 +99,7 @@ def _measure(material: _Material, settings: Settings, tell: Tell) -> Iterator[Fi
         tell(f"{material.name}: requests to the disk")
         yield from _requests(material)
     tell(f"{material.name}: memory")
-    yield from _memory(material, min(rounds, 3))
+    yield from _memory(material, min(rounds, 3) if rounds > 2 else 1)
 
 
 # The samples
@@ -133,7 +131,7 @@ def _write_plain_files(path: Path, samples: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _arrays(settings: Settings) -> tuple[_Material, dict[str, str]]:
-    count = settings.count(quick=1024, full=8192)
+    count = settings.count(quick=512, full=8192)
     blob = np.random.default_rng(0).integers(0, 256, _ARRAY_BYTES + count, np.uint8)
     arrays = [blob[i : i + _ARRAY_BYTES] for i in range(count)]
     folder, others = settings.work / "arrays", settings.work / "arrays of numpy"
@@ -178,7 +176,7 @@ def _writes(material: _Material, work: Path, rounds: int) -> Iterator[Row]:
                 _write_plain_files(target, samples)
             else:
                 write(target, samples, fields=file.fields, workers=1)
-            _sync(home)
+            sync_disk(home)
 
         return work
 
@@ -190,7 +188,7 @@ def _writes(material: _Material, work: Path, rounds: int) -> Iterator[Row]:
     seconds = take_turns(contenders, lambda turn: [turn], rounds, before=before)
     shutil.rmtree(home)
     yield from _rates(material, "write", seconds, material.count)
-    yield from _index_times(material)
+    yield from _index_times(material, rounds)
 
 
 def _samples_for(file: FormatFile, material: _Material) -> list[tuple[Any, ...]]:
@@ -200,7 +198,7 @@ def _samples_for(file: FormatFile, material: _Material) -> list[tuple[Any, ...]]
     return [sample[: len(file.fields)] for sample in material.samples]
 
 
-def _index_times(material: _Material) -> Iterator[Row]:
+def _index_times(material: _Material, rounds: int) -> Iterator[Row]:
     """Making an annex anew; formats without one are left out."""
     contenders: dict[str, Callable[[Any], object]] = {}
     for file in material.files:
@@ -208,7 +206,7 @@ def _index_times(material: _Material) -> Iterator[Row]:
             with suppress(ValueError):
                 index(file.path, fresh=True)
                 contenders[_name(file)] = _indexing(file.path)
-    seconds = take_turns(contenders, lambda turn: [turn], 3)
+    seconds = take_turns(contenders, lambda turn: [turn], min(rounds, 3))
     yield from _rates(material, "index", seconds, material.count)
 
 
@@ -229,15 +227,6 @@ def _rates(
     size = material.payload_bytes / material.count
     for row in compared_rows(f"{material.name}: {what}", seconds, [_PLAIN], samples=samples, cache=cache):
         yield row.with_facts({"MB/s": row.value * size / 1e6})
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the files are on the disk, whoever wrote them."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        ctypes.CDLL(None).syncfs(fd)
-    finally:
-        os.close(fd)
 
 
 def _opens(material: _Material, rounds: int, cache: Cache) -> Iterator[Row]:
@@ -270,10 +259,14 @@ def _reads(material: _Material, rounds: int, cache: Cache, *, is_random: bool) -
 
         contenders = {name: (lambda batch, name=name: _read(opened[name], fields[name], batch)) for name in files}
         seconds = take_turns(
-            contenders, lambda turn: material.batches(turn, is_random=is_random), rounds, before=before
+            contenders,
+            lambda turn: material.batches(turn, is_random=is_random),
+            rounds,
+            before=before,
+            size=len,  # the last batch is smaller
         )
     what = ("random" if is_random else "sequential") + f" batches of {_BATCH}, {cache}"
-    yield from _rates(material, what, seconds, min(_BATCH, material.count), cache)
+    yield from _rates(material, what, seconds, 1, cache)
 
 
 def _open_cold(opened: dict[str, Dataset], name: str, file: FormatFile, field: str) -> None:
@@ -282,8 +275,9 @@ def _open_cold(opened: dict[str, Dataset], name: str, file: FormatFile, field: s
     gc.collect()  # what is still mapped stays in the cache
     forget(file.path.parent)
     opened[name] = file.open()
-    # A queue is made and its memory touched: once for a training, not once for a batch.
-    _read(opened[name], field, np.arange(min(_WARM_UP, len(opened[name]))))
+    if not file.format.has_cache:  # what such a format has unpacked would be warm
+        # A queue is made and its memory touched: once for a training, not once for a batch.
+        _read(opened[name], field, np.arange(min(_WARM_UP, len(opened[name]))))
     forget(file.path.parent)  # what that has read
 
 
@@ -356,7 +350,7 @@ def _crops(material: _Material, settings: Settings) -> Iterator[Row]:
 
     with ExitStack() as stack:
         contenders = {_name(file): epochs(file) for file in material.files}
-        rounds = settings.repeats(quick=2, full=5)
+        rounds = settings.repeats(quick=1, full=5)
         seconds = take_turns(contenders, lambda turn: [turn], rounds)
     section = f"{material.name}: random crops by the Loader"
     yield from compared_rows(section, seconds, ["beton"], samples=material.count, unit="images/s", cache="warm")
@@ -382,7 +376,7 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
 
 def _room_bytes(settings: Settings) -> int:
     photographs = typical_bytes(settings.images, photograph_count(settings, quick=256, full=1200))
-    arrays = settings.count(quick=1024, full=8192) * _ARRAY_BYTES
+    arrays = settings.count(quick=512, full=8192) * _ARRAY_BYTES
     return 2 * _FORMATS * (photographs + arrays) // 2 + (1 << 28)  # LMDB and pages take more than what is in them
 
 
@@ -402,7 +396,8 @@ SUITE = Suite(
         "Cold: the dataset is opened, then its files leave the page cache, before each turn. What opening has touched "
         "through a mapping stays: where the table of requests shows fewer bytes fetched than asked for, a part of a "
         "small file was in memory already, and more samples (--samples) make it colder. On a virtual machine the host "
-        "may still hold the files in its memory: then cold is the cost of the way, not of the disk.",
+        "may still hold the files in its memory: then cold is the cost of the way, not of the disk. Formats that keep "
+        "unpacked values in memory begin each turn without any.",
         "Memory: what a process of its own takes at most beyond what it has with the package imported, while it reads "
         "everything in random batches; mapped files do not count.",
         WHAT_IS_COUNTED,

@@ -167,7 +167,7 @@ def _arrow(settings: Settings) -> Iterator[Finding]:
         table = pyarrow.ipc.open_file(mapped).read_all()
         theirs: dict[str, Read] = {
             "parquet": lambda batch: parquet.take(batch, columns=["data"])["data"].to_pylist(),
-            "arrow": lambda batch: table.take(batch)["data"].to_pylist(),
+            "arrow": lambda batch: table["data"].take(batch).to_pylist(),
         }
         for name, read in theirs.items():
             contenders = {"headrace": _ours(stack, files[name]), "pyarrow": read}

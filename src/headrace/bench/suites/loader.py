@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from headrace.bench.suite import Settings, Tell
     from headrace.charts import Chart
 
-__all__ = ["PEERS", "SUITE", "compare_pixels", "write_photographs"]
+__all__ = ["CHECKED", "PEERS", "SUITE", "compare_pixels", "write_photographs"]
+
+CHECKED = "checked.npy"
+"""What a contender makes of whole photographs, in its folder."""
 
 _BATCH, _SIDE, _CHECKED = 64, 224, 8
 
@@ -107,14 +110,14 @@ def _prepare(peer: Peer, place: Place) -> Row:
 
 def compare_pixels(child: Child, place: Place, name: str) -> Row:
     """What a loader makes of whole photographs beside what Pillow makes of them."""
-    out = Path(place.folder, "checked.npy")
+    out = Path(place.folder, CHECKED)
     told = child.ask({"do": "check", "count": _CHECKED, "out": str(out)})
     found = np.load(out).astype(np.float32)
     is_square = bool(told.get("is_square"))
     expected = np.stack([_reference(path, is_square) for path in place.files()[:_CHECKED]]).astype(np.float32)
     levels = [float(one) for one in np.abs(found - expected).mean(axis=(1, 2, 3))]
     section = "difference from Pillow without shortcuts"
-    return median_row(section, name, levels, unit="levels of 255", dB=_psnr(found, expected))
+    return median_row(section, name, levels, unit="levels of 255", better="lower", dB=_psnr(found, expected))
 
 
 def _reference(path: Path, is_square: bool) -> npt.NDArray[np.uint8]:
@@ -154,9 +157,12 @@ def _measure(peers: Sequence[Peer], place: Place, rounds: int, tell: Tell) -> It
 
 
 def _stages(answers: Sequence[dict[str, Any]], workers: str) -> Iterator[Row]:
+    """Those that took any time."""
     stages = [one["stages"] for one in answers]
     for stage in stages[-1] if stages else ():
-        yield median_row(f"stages of headrace, {workers}", stage, [one[stage] for one in stages], unit="s")
+        seconds = [one[stage] for one in stages]
+        if max(seconds) > 0:
+            yield median_row(f"stages of headrace, {workers}", stage, seconds, unit="s")
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
@@ -198,7 +204,9 @@ SUITE = Suite(
         "from its chunks, Grain from ArrayRecord, the others from plain files. Random crops to 224 pixels, uint8, "
         "NCHW, batches of 64, in shuffled order, warm.",
         "A contender has so many workers (threads, or processes of a DataLoader or of Grain) on as many cores, its own "
-        "process included. Processes stay alive between epochs; the first epoch does not count.",
+        "process included. Processes stay alive between epochs; the first epoch does not count. The next one begins "
+        "when the processes of the last have come to rest: some fill their buffers for an epoch that is not asked for "
+        "yet.",
         "The loaders around DataLoader, and Grain, crop with Pillow, which decodes at a half, a quarter or an eighth "
         "where the crop allows it, and resizes the crop alone. SPDL decodes and scales by FFmpeg's filters, DALI "
         "decodes the crop alone, on the CPU.",
@@ -206,7 +214,7 @@ SUITE = Suite(
         "decoder and antialiased bilinear filter: the mean of the absolute differences. It says how alike they are, "
         "not who is right: an area filter differs as well. FFCV is compared on the middle square, which is what it "
         "can scale whole.",
-        "Stages are those that loader.stats knows: seconds of an epoch, summed over threads, so they may be more than "
-        "the epoch took.",
+        "Stages are those of loader.stats that took any time: seconds of an epoch, summed over threads, so they may be "
+        "more than the epoch took. Wait: the loop had no batch. Idle: batches were ready, and the loader did nothing.",
     ),
 )

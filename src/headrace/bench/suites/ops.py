@@ -24,7 +24,7 @@ from headrace._native import ImageLoader, LoadOptions
 from headrace.bench.charts import bars_of
 from headrace.bench.peers.peer import OURS, is_there
 from headrace.bench.pictures import photograph_bytes
-from headrace.bench.rows import Missing, compared_rows
+from headrace.bench.rows import Missing, compared_rows, median_row
 from headrace.bench.suite import Suite
 from headrace.bench.turns import one_core, take_turns
 from headrace.ops import Draws
@@ -43,6 +43,12 @@ __all__ = ["SUITE"]
 _Case: TypeAlias = "tuple[str, Any, str, Callable[[PIL.Image.Image], Any]]"
 """Name, our op, whose way the other is, and that way."""
 _SIDE = 224
+_DIFFERENCE = "difference from Pillow and numpy"
+_BY_CHANCE = (
+    *("colour jitter", "erasing", "erasing with noise"),
+    *("RandAugment(2, 9)", "TrivialAugmentWide"),
+)
+"""Ops that draw what they do: no two give the same, and most of their parts are here by themselves."""
 _PEERS = ("Pillow", "numpy", "Pillow and numpy", "Pillow (approximate)", "torchvision")
 
 
@@ -74,6 +80,16 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
             seconds = take_turns(contenders, lambda turn: [turn], rounds, clock=time.process_time)
             each = {who: [one / count for one in taken] for who, taken in seconds.items()}
             yield from compared_rows(name, each, _PEERS, unit="s")
+            if name not in _BY_CHANCE:
+                yield _difference(native, chosen[0], images)
+
+
+def _difference(native: _Native, case: _Case, images: list[PIL.Image.Image]) -> Row:
+    """How far our pixels are from the other way's, picture by picture."""
+    name, op, _, peer = case
+    found = native.load(op).astype(np.int16)
+    levels = [float(np.abs(one - np.asarray(peer(image))).mean()) for one, image in zip(found, images, strict=True)]
+    return median_row(_DIFFERENCE, name, levels, unit="levels of 255", better="lower")
 
 
 def _picture(data: bytes) -> PIL.Image.Image:
@@ -104,11 +120,13 @@ class _Native:
         self._loader, self._options = ImageLoader(1), LoadOptions()
         self._epoch = 0
 
-    def load(self, op: Any) -> None:
+    def load(self, op: Any) -> Any:
+        """The batch; the next call writes over it."""
         self._epoch += 1
         draws = Draws(0, self._epoch, 0, np.arange(self._count))
         steps = [] if op is None else native_steps(op, (_SIDE, _SIDE), draws)
         self._loader.load(self._spans, self._crops, self._flips, self._out, self._options, steps)
+        return self._out
 
 
 def _contenders() -> list[_Case]:
@@ -214,10 +232,12 @@ _AUGMENTS: list[Callable[[PIL.Image.Image], PIL.Image.Image]] = [
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
-    named = [
-        row.renamed(row.section, "others" if row.name != OURS else OURS) for row in rows if row.name != "torchvision"
+    times = [row for row in rows if row.section != _DIFFERENCE and row.name != "torchvision"]
+    named = [row.renamed(row.section, "others" if row.name != OURS else OURS) for row in times]
+    return [
+        *bars_of(named, "Time for a picture of 224 x 224", [OURS, "others"]),
+        *bars_of(rows, "Difference of our pixels from those of Pillow and numpy", [_DIFFERENCE]),
     ]
-    return [*bars_of(named, "Time for a picture of 224 x 224", [OURS, "others"])]
 
 
 SUITE = Suite(
@@ -232,5 +252,8 @@ SUITE = Suite(
         "the random numbers and the copy into the batch; copy is that call without an op. The others get pictures that "
         "are loaded, and what they give is not put into a batch.",
         "Pillow's blur is an approximation by boxes, whose time does not depend on the number of taps.",
+        "Difference: the mean of the absolute differences of a picture's values, 0 to 255. Less than a level is "
+        "rounding: Pillow cuts decimals off in places, and keeps hues in 256 steps. Ops that draw what they do are not "
+        "compared: no two give the same.",
     ),
 )

@@ -2,7 +2,8 @@
 
 The store is a small server of our own that stays on the first core. Every contender may use all cores and decodes on
 one: one thread of the Loader, or one process of a DataLoader; the rest is for the network. Every epoch is in shuffled
-order and begins with opening.
+order and begins with opening. On few cores the server, the network and decoding share them; so an epoch is also
+measured behind a network of a known rate, which is then the limit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from headrace.bench.peers.peer import OURS, Peer, is_there
 from headrace.bench.pictures import photograph_count, typical_bytes
 from headrace.bench.rows import Missing, compared_rows
 from headrace.bench.suite import Suite
-from headrace.bench.suites.loader import write_photographs
+from headrace.bench.suites.loader import CHECKED, compare_pixels, write_photographs
 from headrace.bench.turns import self_timed, timed
 from headrace.formats.open import open_dataset
 from headrace.formats.write import write
@@ -47,9 +48,12 @@ _PEERS = (
 )
 _BUCKET, _NAME, _LATENCY_MS = "bucket", "photographs.beton", 20
 _GET_BYTES, _GETS_AT_ONCE = 8 << 20, 16
+_BYTES, _BYTES_PER_S = 400 << 20, 125_000_000
+_OURS = Peer(OURS, "headrace_loader:HeadraceLoader")
 _LOCAL, _GETS = "a local file", f"plain GETs of {_GET_BYTES >> 20} MiB by obstore, {_GETS_AT_ONCE} at a time"
 _BASES = (_LOCAL, _GETS, *(peer.name for peer in _PEERS))
 _EPOCHS, _LATENCY, _FIRST = "random crops, an epoch", f"random crops, {_LATENCY_MS} ms of latency", "the first batch"
+_NETWORK = "random crops, a network of 1 Gbit/s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,45 +108,53 @@ def _storage(store: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _server(bucket: _Bucket, latency_ms: float = 0.0) -> Iterator[dict[str, Any]]:
+def _server(bucket: _Bucket, latency_ms: float = 0.0, bytes_per_s: float = 0.0) -> Iterator[dict[str, Any]]:
     """The store; gives how it is reached."""
-    words = [sys.executable, "-m", "headrace.bench.store_server", str(bucket.folder), str(latency_ms)]
+    words = [sys.executable, "-m", "headrace.bench.store_server"]
+    words += [str(bucket.folder), str(latency_ms), str(bytes_per_s)]
     with Child(words, cores=sorted(os.sched_getaffinity(0))[:1]) as child:
         yield child.ask()
 
 
 def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
-    count, rounds = _count(settings), settings.repeats(quick=3, full=5)
+    count, rounds = _count(settings), settings.repeats(quick=3, full=4)
     tell("writing the photographs")
     folder = settings.work / "buckets"
     (folder / _BUCKET).mkdir(parents=True)
     bucket = _Bucket(folder, write_photographs(settings, count), count)
     samples = ((path.read_bytes(), number) for number, path in enumerate(bucket.place.files()))
     write(bucket.path, samples, fields=FIELDS)
+    yield _prepare(_OURS, bucket)
     peers = []
     for peer in _PEERS:
-        if reason := _why_not(peer, bucket):
+        if reason := peer.missing():
             yield Missing(peer.name, reason)
+            continue
+        tell(f"writing files for {peer.name}")
+        try:
+            yield _prepare(peer, bucket)
+        except ChildError as error:
+            yield Missing(peer.name, f"it cannot write here: {error}")
         else:
             peers.append(peer)
     tell("epochs, in turns")
     yield from _epochs(bucket, peers, rounds)
+    tell("a network of a known rate")
+    yield from _behind_network(bucket, rounds)
     tell("with latency")
     yield from _with_latency(bucket, rounds)
 
 
-def _why_not(peer: Peer, bucket: _Bucket) -> str:
-    """Let a peer write the photographs; gives why it could not."""
-    if reason := peer.missing():
-        return reason
-    place = _placed(peer, bucket)
-    Path(place.folder).mkdir()
-    try:
-        with Child(peer.command(place)) as child:
+def _prepare(peer: Peer, bucket: _Bucket) -> Row:
+    """Let a contender write the photographs, where it is not us, and compare its pixels."""
+    place = replace(bucket.place, folder=str(bucket.folder)) if peer is _OURS else _placed(peer, bucket)
+    Path(place.folder).mkdir(exist_ok=True)
+    with Child(peer.command(place)) as child:
+        if peer is not _OURS:
             child.ask({"do": "write"})
-    except ChildError as error:
-        return f"it cannot write here: {error}"
-    return ""
+        row = compare_pixels(child, place, peer.name)
+    Path(place.folder, CHECKED).unlink()  # it is none of the files that are streamed
+    return row
 
 
 def _placed(peer: Peer, bucket: _Bucket, **options: Any) -> Place:
@@ -162,7 +174,9 @@ def _epochs(bucket: _Bucket, peers: Sequence[Peer], rounds: int) -> Iterator[Fin
             _GETS: timed(lambda: bucket.get_all(store)),
         }
         contenders |= {peer.name: _streaming(peer, bucket, store) for peer in peers}
-        seconds, failures = self_timed(contenders, rounds, _BASES)
+        # They take longest, and each epoch has a process of its own: there is nothing that a first round would warm up.
+        last = {peer.name: max(1, rounds - 1) for peer in peers}
+        seconds, failures = self_timed(contenders, rounds, _BASES, last_rounds=last)
     yield from (Missing(name, reason) for name, reason in failures.items())
     yield from compared_rows(_EPOCHS, seconds, _BASES, samples=bucket.count, unit="images/s")
 
@@ -182,6 +196,17 @@ def _streaming(peer: Peer, bucket: _Bucket, store: Mapping[str, Any]) -> Callabl
     return epoch
 
 
+def _behind_network(bucket: _Bucket, rounds: int) -> Iterator[Finding]:
+    with _server(bucket, bytes_per_s=_BYTES_PER_S) as store:
+        contenders: dict[str, Callable[[], float]] = {
+            OURS: timed(lambda: bucket.load(store)),
+            _LOCAL: timed(lambda: bucket.load(None)),
+            _GETS: timed(lambda: bucket.get_all(store)),
+        }
+        seconds, _ = self_timed(contenders, rounds)
+    yield from compared_rows(_NETWORK, seconds, _BASES, samples=bucket.count, unit="images/s")
+
+
 def _with_latency(bucket: _Bucket, rounds: int) -> Iterator[Finding]:
     near_name, far_name = "no latency", f"{_LATENCY_MS} ms of latency"
     with _server(bucket) as near, _server(bucket, _LATENCY_MS) as far:
@@ -196,11 +221,11 @@ def _with_latency(bucket: _Bucket, rounds: int) -> Iterator[Finding]:
 
 
 def _count(settings: Settings) -> int:
-    return photograph_count(settings, quick=256, full=2000)
+    return photograph_count(settings, quick=256, full=8000, full_bytes=_BYTES)
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
-    sections = (_EPOCHS, _LATENCY, _FIRST)
+    sections = (_EPOCHS, _NETWORK, _LATENCY, _FIRST)
     return [chart for section in sections for chart in bars_of(rows, section.capitalize(), [section])]
 
 
@@ -217,6 +242,11 @@ SUITE = Suite(
         "Random crops to 224 pixels, batches of 64; decoding on one thread or in one process. Nothing is kept from an "
         "epoch to the next, unless the name says it; every epoch begins with opening, imports are over before.",
         "WebDataset streams tars through curl, LitData and MosaicML Streaming fetch chunks of 64 MB; they crop with "
-        "Pillow, which decodes at a half, a quarter or an eighth where the crop allows it.",
+        "Pillow, which decodes at a half, a quarter or an eighth where the crop allows it. They take part in the last "
+        "rounds alone, and are compared with what the others did in these.",
+        "A network of 1 Gbit/s: the server sends at most 125 MB/s over all connections together. Plain GETs of the "
+        "whole file, which decode nothing, are then the most that the network allows.",
+        "Difference: whole photographs at 224 pixels by the decoder and filter of each, beside Pillow's full decoder "
+        "and antialiased bilinear filter.",
     ),
 )

@@ -5,13 +5,24 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.bench import SUITES, Settings, find_suite, run_suite
 from headrace.bench.compare import check_comparable, compare, read_result
+from headrace.bench.pictures import find_photographs
 from headrace.bench.rows import Missing
-from headrace.cli.common import add_json, add_progress, print_json, printable, say, whole_number_from
+from headrace.cli.common import (
+    ERRORS,
+    add_json,
+    add_progress,
+    message_of,
+    print_json,
+    printable,
+    say,
+    whole_number_from,
+)
 from headrace.progress import format_count, format_duration, is_seen
 
 if TYPE_CHECKING:
@@ -45,7 +56,7 @@ machine, the versions, medians and their spread, plots. The page needs no networ
   memory    what a loader takes
   resume    going on in the middle of an epoch
   gpu       crops that a GPU decodes, and what training notices
-  all       one after the other, but for those that need what is not here
+  all       one after the other, but for those that need what is not here; what fails does not stop the others
 Files are written below the folder and removed at the end; the disk that is measured is the one the folder lies on."""
 EXAMPLES = """\
 examples:
@@ -79,8 +90,37 @@ def run(args: argparse.Namespace) -> int:
     names = SUITES if ALL in args.suites else tuple(dict.fromkeys(args.suites))
     if args.compare and len(names) > 1:
         raise ValueError("--compare takes a result of one suite, so name one suite")
-    codes = [_run_one(name, args) for name in names]
-    return max(codes)
+    if args.images is not None:  # before anything is written
+        find_photographs(args.images, 1)
+    if len(names) == 1:
+        return _run_alone(names[0], args)
+    return max([_run_guarded(name, args) for name in names])
+
+
+def _run_alone(name: str, args: argparse.Namespace) -> int:
+    """A suite whose error is that of the command; what was kept is said before."""
+    try:
+        return _run_one(name, args)
+    except ERRORS as error:
+        _say_notes(error)
+        raise
+
+
+def _run_guarded(name: str, args: argparse.Namespace) -> int:
+    """One of several: whatever goes wrong in it, the others are measured."""
+    try:
+        return _run_one(name, args)
+    except Exception as error:
+        if args.traceback:
+            traceback.print_exception(error)
+        say(f"headrace: error: {name}: {message_of(error)}", file=sys.stderr)
+        _say_notes(error)
+        return 2
+
+
+def _say_notes(error: BaseException) -> None:
+    for note in getattr(error, "__notes__", ()):
+        say(f"headrace: {note}", file=sys.stderr)
 
 
 def _run_one(name: str, args: argparse.Namespace) -> int:

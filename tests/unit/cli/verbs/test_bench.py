@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from headrace.bench import find_suite
+from headrace.bench.rows import median_row
 from headrace.cli.main import main
 from headrace.cli.verbs import bench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from headrace.bench.rows import Finding
 
     Said = Callable[..., str]
 
@@ -61,7 +64,10 @@ def test_what_cannot_be_done(
         assert main(["bench", *words, "--out", str(tmp_path / "out")]) == 2
         return capsys.readouterr().err
 
-    assert "is not a folder" in fails("formats", "--images", str(tmp_path / "missing"))
+    for suite in ("formats", "codecs", "all"):
+        error = fails(suite, "--images", str(tmp_path / "missing"))
+        assert "is not a folder" in error
+        assert error.count("\n") == 1
     assert "missing.json" in fails("codecs", "--compare", str(tmp_path / "missing.json"))
     (tmp_path / "other.json").write_text("[1]")
     assert "is not a result of headrace bench" in fails("codecs", "--compare", str(tmp_path / "other.json"))
@@ -92,6 +98,24 @@ def test_several_suites_and_all(tmp_path: Path, said: Said, monkeypatch: pytest.
     text = said("bench", "all", *TINY, "--out", tmp_path / "all")
     assert "copy: headrace" in text
     assert sorted(path.name for path in (tmp_path / "all").glob("*.json")) == ["ops.json"]
+
+
+def test_a_suite_that_fails_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(settings: Any, tell: Any) -> Iterator[Finding]:
+        yield median_row("a", "b", [1.0], unit="s")
+        raise AssertionError("out of luck")
+
+    suites = {"codecs": replace(find_suite("codecs"), run=run), "ops": find_suite("ops")}
+    monkeypatch.setattr(bench, "SUITES", tuple(suites))
+    monkeypatch.setattr(bench, "find_suite", suites.__getitem__)
+    assert main(["bench", "all", *TINY, "--out", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert "headrace: error: codecs: out of luck\n" in said.err
+    assert "what was measured so far, 1 row, is in" in said.err
+    assert "copy: headrace" in said.out
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["codecs.json", "ops.json"]
 
 
 def test_a_suite_that_cannot_be_measured_says_why(
