@@ -37,4 +37,5 @@ def old_suites() -> list[str]:
 def machine_of(result: Result) -> str:
     """The machine in a few words."""
     facts = result.environment
-    return f"{facts['cpu']}, {facts['cores']} cores, {facts['simd']}, Python {facts['python']}"
+    gpu = f"{facts['gpu']}, " if result.suite.name == "gpu" and "gpu" in facts else ""
+    return f"{facts['cpu']}, {facts['cores']} cores, {facts['simd']}, {gpu}Python {facts['python']}"

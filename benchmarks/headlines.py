@@ -8,7 +8,7 @@ from benchmarks.committed import all_results
 from headrace.bench.suites.loader import PEERS
 from headrace.charts import Bar, BarChart
 
-__all__ = ["HEADLINES", "PANELS", "Headline", "Panel", "front_charts", "table"]
+__all__ = ["HEADLINES", "PANELS", "WHERE_INSTALLED", "Headline", "Panel", "front_charts", "table"]
 
 
 class Headline(NamedTuple):
@@ -23,6 +23,17 @@ class Headline(NamedTuple):
     """The peer, where its name says too little."""
 
 
+def _on_a_gpu(*peers: str) -> tuple[Headline, ...]:
+    """Which GPU it was stands with the machines: a result says it."""
+    words = "random crops of photographs decoded on a GPU"
+    return tuple(
+        Headline(f"{words}, {workers}", "gpu", f"originals, batches of {batch}", f"jpeg='gpu', {workers}", peer)
+        for batch, workers in ((256, "1 worker"), (1024, "4 workers"))
+        for peer in peers
+    )
+
+
+_DALI = ("DALI, the same crops, 1 thread", "DALI, the same crops, 16 threads")
 _ARCHIVE = "256 files in one call, preloaded"
 _STORE = "random crops, an epoch"
 HEADLINES = (
@@ -52,20 +63,7 @@ HEADLINES = (
         Headline("random crops of photographs from an object store", "stores", _STORE, "headrace", peer)
         for peer in ("WebDataset", "LitData", "MosaicML Streaming")
     ),
-    Headline(
-        "random crops of photographs decoded on an H200, 1 worker",
-        "gpu",
-        "originals, batches of 256",
-        "jpeg='gpu', 1 worker",
-        "nvJPEG, whole pictures",
-    ),
-    Headline(
-        "the same with 4 workers",
-        "gpu",
-        "originals, batches of 1024",
-        "jpeg='gpu', 4 workers",
-        "nvJPEG, whole pictures",
-    ),
+    *_on_a_gpu("nvJPEG, whole pictures"),
     Headline(
         "writing photographs given as arrays",
         "convert",
@@ -122,12 +120,16 @@ HEADLINES = (
 )
 
 
+WHERE_INSTALLED = _on_a_gpu(*_DALI)
+"""Headlines with peers that a machine with a GPU may lack: they stand behind the others where a result has them."""
+
+
 def table() -> str:
     """One Markdown table of the headlines that have been measured."""
     lines = ["| measured | beside | speed | spread |", "| --- | --- | --- | --- |"]
     machines = set()
     results = all_results()
-    for one in HEADLINES:
+    for one in _in_order():
         rows = results[one.suite].rows if one.suite in results else []
         found = next((row for row in rows if (row.section, row.name) == (one.section, one.row)), None)
         if found is None or one.peer not in found.beside:
@@ -136,8 +138,15 @@ def table() -> str:
         numbers = f"**{ratio.value:.2f}x** | {ratio.low:.2f} to {ratio.high:.2f}"
         lines.append(f"| {one.words} | {one.called or one.peer} | {numbers} |")
         facts = results[one.suite].environment
-        machines.add(f"{facts['cpu']}, {facts['cores']} cores, Python {facts['python']}")
+        gpu = f"{facts['gpu']}, " if one.suite == "gpu" and "gpu" in facts else ""
+        machines.add(f"{facts['cpu']}, {facts['cores']} cores, {gpu}Python {facts['python']}")
     return "\n".join([*lines, "", f"Machines: {'; '.join(sorted(machines))}."])
+
+
+def _in_order() -> list[Headline]:
+    """Those of one suite together."""
+    suites = list(dict.fromkeys(one.suite for one in HEADLINES))
+    return sorted((*HEADLINES, *WHERE_INSTALLED), key=lambda one: suites.index(one.suite))
 
 
 class Panel(NamedTuple):
@@ -171,10 +180,10 @@ PANELS = (
     ),
     Panel("Files of an archive at random, 256 in one call", "archives", _ARCHIVE, ("headrace", "Barecat", "LMDB")),
     Panel(
-        "Random crops of photographs decoded on an H200 (nvJPEG: whole pictures)",
+        "Random crops of photographs decoded on a GPU (nvJPEG: whole pictures)",
         "gpu",
         "originals, batches of 1024",
-        ("jpeg='gpu', 4 workers", "nvJPEG, whole pictures"),
+        ("jpeg='gpu', 4 workers", *_DALI, "nvJPEG, whole pictures"),
     ),
 )
 
@@ -196,4 +205,4 @@ def front_charts() -> list[BarChart]:
 
 
 def _label(name: str) -> str:
-    return name.replace("jpeg='gpu'", "headrace").replace(", whole pictures", ", torchvision")
+    return name.replace("jpeg='gpu'", "headrace")
