@@ -33,6 +33,7 @@ __all__ = ["Child", "ChildError", "FreshProcesses", "ask_in_turns"]
 _SHOWN_CHARACTERS = 400
 _PATIENCE_S, _LAST_PATIENCE_S = 3.0, 10.0
 _SETTLED_S, _LOOK_S = 5.0, 0.1
+_QUIET_LOOKS = 2  # on a busy machine a process may get no core for a moment
 _SESSION, _USER, _SYSTEM = 3, 11, 12
 """Places in /proc/PID/stat, behind the name."""
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
@@ -85,12 +86,11 @@ class Child:
 
         Some loaders go on after an epoch and fill buffers for the next: that must not slow the contender after them.
         """
-        end_s, before = time.monotonic() + longest_s, _session_ticks(self._process.pid)
-        while time.monotonic() < end_s:
+        end_s, before, quiet = time.monotonic() + longest_s, _session_ticks(self._process.pid), 0
+        while quiet < _QUIET_LOOKS and time.monotonic() < end_s:
             time.sleep(_LOOK_S)
             now = _session_ticks(self._process.pid)
-            if now - before <= 1:
-                return
+            quiet = quiet + 1 if now - before <= 1 else 0
             before = now
 
     def _failure(self) -> ChildError:

@@ -191,7 +191,7 @@ def test_who_comes_after_a_contender_waits_until_it_rests() -> None:
     program = (
         "import sys, threading, time\n"
         "def burn():\n"
-        "    end = time.monotonic() + 0.7\n"
+        "    end = time.monotonic() + 1.0\n"
         "    while time.monotonic() < end: pass\n"
         "for line in sys.stdin:\n"
         "    threading.Thread(target=burn).start()\n"
@@ -205,7 +205,7 @@ def test_who_comes_after_a_contender_waits_until_it_rests() -> None:
         child.ask()
         start_s = time.monotonic()
         child.settle(0.2)
-        assert time.monotonic() - start_s < 0.6  # it does not wait for ever
+        assert time.monotonic() - start_s < 0.9  # it does not wait for ever
 
 
 def test_rounds_have_orders_of_their_own() -> None:
