@@ -48,7 +48,10 @@ struct Owner {
 
   Owner() = default;
   ~Owner() {
-    if (loader) release_all(*loader, returned);
+    if (!loader) return;
+    nb::gil_scoped_release unlocked;  // the driver waits for the device before it frees
+    release_all(*loader, returned);
+    loader.reset();
   }
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
@@ -61,7 +64,11 @@ class Returned {
     const std::lock_guard lock(owner_->mutex);
     std::swap(first_, owner_->returned);
   }
-  ~Returned() { release_all(*owner_->loader, first_); }
+  ~Returned() {
+    if (first_ == nullptr) return;
+    nb::gil_scoped_release unlocked;  // the driver waits for the device before it frees
+    release_all(*owner_->loader, first_);
+  }
   Returned(const Returned&) = delete;
   Returned& operator=(const Returned&) = delete;
 
@@ -138,6 +145,7 @@ class GpuLoader {
 
   [[nodiscard]] std::size_t device_bytes() const noexcept { return loader().device_bytes(); }
   [[nodiscard]] std::size_t pinned_bytes() const noexcept { return loader().pinned_bytes(); }
+  [[nodiscard]] std::size_t room_bytes() const noexcept { return loader().room_bytes(); }
 
   void pin(const ByteArray& memory) const {
     owner_->pinned.push_back(memory);
@@ -277,11 +285,14 @@ void bind_gpu(nb::module_& module) {
       .def("pin", &GpuLoader::pin, nb::arg("memory").noconvert(),
            "Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are "
            "fetched by the GPU, which checks their checksums, too; the CPU reads their headers "
-           "only. NativeError with the code \"unsupported\" where the system does not allow it: "
-           "then they are copied, as without.")
+           "only. Loaders that pin the same memory share it. NativeError with the code "
+           "\"unsupported\" where the system does not allow it: then they are copied, as without.")
       .def_prop_ro("pinned_bytes", &GpuLoader::pinned_bytes, "What was pinned so far.")
       .def_prop_ro("device_bytes", &GpuLoader::device_bytes,
-                   "Memory of the device held for batches under way; arrays are not counted.");
+                   "Memory of the device held for batches under way; arrays are not counted.")
+      .def_prop_ro("room_bytes", &GpuLoader::room_bytes,
+                   "Memory of the device that batches can have: what is free, and what the loader "
+                   "holds for batches under way and for arrays of its own.");
   module.def("gpu_can", gpu_can, nb::arg("options"), nb::arg("steps"),
              "True when the GPU can do what the options and the kinds of steps ask for.");
   module.def(

@@ -117,22 +117,13 @@ void sort_report(LoadReport& report) {
   std::sort(report.notes.begin(), report.notes.end(), is_before);
 }
 
+// How many pictures fit is for the caller to say, who knows how many batches are under way.
 Status no_room_on_device(const Status& status, std::size_t pictures, std::size_t needed,
                          std::size_t free) noexcept {
   if (status.code() != Code::out_of_memory) return status;
-  std::size_t fixed = 0;  // also for no pictures
-  place_stages(0, {}, 0, fixed);
-  const auto fitting = static_cast<std::size_t>(static_cast<double>(pictures) *
-                                                static_cast<double>(free - std::min(free, fixed)) /
-                                                static_cast<double>(needed - fixed));
   Detail detail("the GPU has too little memory for a batch of ");
   detail << pictures << " pictures: decoding it takes " << needed << " bytes, and " << free
-         << " are free; ";
-  if (fitting == 0 || fitting >= pictures) {
-    detail << "give back memory of the GPU, or decode on the CPU";
-  } else {
-    detail << "a batch of " << fitting << " would fit";
-  }
+         << " are free";
   return Status(Code::out_of_memory, detail);
 }
 
@@ -157,7 +148,7 @@ class GpuLoader::State {
         cpu_(cpu),
         max_blob_bytes_(max_blob_bytes),
         outputs_(*device_),
-        pins_(*device_),
+        pins_(device_),
         slots_(std::make_unique<Slots>(*device_, cpu.threads())) {}
   ~State();
   State(const State&) = delete;
@@ -169,6 +160,10 @@ class GpuLoader::State {
   [[nodiscard]] Pins& pins() noexcept { return pins_; }
   [[nodiscard]] std::size_t device_bytes() const noexcept {
     return slots_->device_bytes() + tables_.size();
+  }
+  // Inside a scope of the device.
+  [[nodiscard]] std::size_t room_bytes() noexcept {
+    return device_->memory().free + slots_->device_bytes() + outputs_.bytes();
   }
 
   // What follows: inside a scope of the device. Throws std::bad_alloc.
@@ -189,7 +184,7 @@ class GpuLoader::State {
   Status copy_decoded(const GpuCall& call, Slot& slot, std::span<const std::size_t> positions);
 
   const pid_t process_ = getpid();
-  const std::unique_ptr<Device> device_;
+  const std::shared_ptr<Device> device_;  // shared by loaders that use what it has pinned
   ImageLoader& cpu_;
   const std::size_t max_blob_bytes_;
   OutputPool outputs_;
@@ -202,6 +197,7 @@ GpuLoader::State::~State() {
   const DeviceScope scope(*device_);
   if (!scope.status().is_ok()) {  // the device is gone, and its memory with it
     static_cast<void>(slots_.release());
+    pins_.release();
     return;
   }
   slots_.reset();
@@ -529,8 +525,7 @@ Result<DevicePointer> GpuLoader::allocate(std::size_t size) noexcept {
   auto memory = state_->outputs().allocate(size);
   if (memory.is_ok() || memory.status().code() != Code::out_of_memory) return memory;
   Detail detail("the GPU has too little memory: a batch takes ");
-  detail << size << " bytes, and " << state_->device().memory().free
-         << " are free; use smaller batches, or decode on the CPU";
+  detail << size << " bytes, and " << state_->device().memory().free << " are free";
   return Status(Code::out_of_memory, detail);
 }
 
@@ -541,5 +536,11 @@ void GpuLoader::release(DevicePointer memory, std::size_t size) noexcept {
 }
 
 std::size_t GpuLoader::device_bytes() const noexcept { return state_->device_bytes(); }
+
+std::size_t GpuLoader::room_bytes() const noexcept {
+  if (!state_->is_of_this_process()) return 0;
+  const DeviceScope scope(state_->device());
+  return scope.status().is_ok() ? state_->room_bytes() : 0;
+}
 
 }  // namespace headrace::gpu

@@ -37,14 +37,15 @@ class GpuLoader {
                                         std::span<const StepKind> steps) noexcept;
 
   // As ImageLoader::load, to the last bit; `out` is memory of the device of the batch's size.
-  // `out_of_memory` names the batch size that fits.
+  // `out_of_memory` says how much was needed, and how much is free.
   Status load(ByteSpan base, const LoadBatch& batch, const LoadOptions& options, DevicePointer out,
               std::size_t out_bytes, LoadReport& report) noexcept;
 
   // Pins memory that pictures lie in, whole pages of it, until the loader is gone: it must stay as
   // long. JPEGs in it are fetched by the device then, which checks their checksums, too; the CPU
-  // reads no more of them than their headers. `unsupported`, and nothing changes, where the system
-  // does not allow it.
+  // reads no more of them than their headers. Loaders that pin the same memory share it, and it
+  // ends with the last of them. `unsupported`, and nothing changes, where the system does not allow
+  // it.
   Status pin(ByteSpan memory) noexcept;
   [[nodiscard]] std::size_t pinned_bytes() const noexcept;
 
@@ -55,6 +56,9 @@ class GpuLoader {
 
   // Held for batches under way; outputs are not counted.
   [[nodiscard]] std::size_t device_bytes() const noexcept;
+  // What batches can have: memory that is free, and what the loader holds for them and for outputs.
+  // 0 where the device does not tell.
+  [[nodiscard]] std::size_t room_bytes() const noexcept;
 
  private:
   class State;

@@ -20,6 +20,8 @@ class OutputPool {
   void release(DevicePointer memory, std::size_t size) noexcept;
   // Gives back to the device what nobody uses.
   void free_unused() noexcept;
+  // Of the device's memory: what is given out, and what is kept to be given out again.
+  [[nodiscard]] std::size_t bytes() noexcept;
 
  private:
   struct Block {
@@ -27,10 +29,12 @@ class OutputPool {
     std::size_t size;
   };
   bool take(std::size_t size, DevicePointer& memory) noexcept;
+  Result<DevicePointer> make(std::size_t size) noexcept;
 
   Device& device_;
   std::mutex mutex_;           // of what follows
   std::vector<Block> unused_;  // that released last is the last one
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace headrace::gpu

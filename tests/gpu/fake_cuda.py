@@ -78,6 +78,10 @@ class FakeFramework:
     def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> DeviceArray:
         return DeviceArray(native, shape, dtype)
 
+    def room_bytes(self, native: Any) -> int:
+        room: int = native.room_bytes
+        return room
+
     def transposed(self, array: DeviceArray, axes: tuple[int, ...]) -> DeviceArray:
         array.axes = axes
         return array

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +14,16 @@ import pytest
 from tests.gpu.conftest import FAKE
 from tests.gpu.fake_cuda import host_view
 from tests.gpu.tools import assert_same_batches, pair
+from tests.helpers import image_file, picture, write_folder
 from tests.unit.loader.jpegs import CROPS, Files, loader
 
+import headrace as hr
 from headrace import ops
 from headrace._native import GpuImageLoader, ImageLoader, LoadOptions, NativeError, gpu_driver_is_open
 from headrace.errors import DeviceError
 
 if TYPE_CHECKING:
-    import headrace as hr
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(not FAKE, reason="this is for a driver that is none")
 
@@ -48,6 +53,89 @@ def test_too_little_memory(large: Files, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delenv("FAKE_CUDA_BYTES")
     found.set_epoch(0)
     assert_same_batches(found, expected)
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many as a large batch has."""
+    path = tmp_path_factory.mktemp("photos") / "x.beton"
+    rows = [(picture(i, 150, 130), i) for i in range(200)]
+    hr.write(path, rows, fields={"image": hr.Image(mode="jpg"), "label": hr.Int()})
+    return path
+
+
+def used_bytes() -> int:
+    """By loaders of other tests, of the memory that the driver tells of."""
+    gc.collect()
+    return (1 << 34) - GpuImageLoader(0, b"kernels", ImageLoader(1)).room_bytes
+
+
+@pytest.mark.parametrize("batch_size", [64, 100])
+@pytest.mark.parametrize(("pipeline", "room"), [
+    ([ops.Resize(96), ops.ToDtype("float32")], 3 << 20),
+    ([ops.Resize(96), ops.ToDtype("float32")], 8 << 20),
+    ([ops.Resize(16), ops.Cutout(4)], 1 << 20),
+    ([ops.Resize(16), ops.Cutout(4)], 3 << 20),
+])  # fmt: skip
+def test_the_size_that_is_named_fits(
+    photos: Path, pipeline: list[Any], batch_size: int, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever does not fit: an array, or what decoding takes."""
+    monkeypatch.setenv("FAKE_CUDA_BYTES", str(used_bytes() + room))
+
+    def run(size: int) -> None:
+        for _ in loader(photos, pipeline, device="cuda", jpeg="gpu", batch_size=size, batches_ahead=2):
+            pass
+
+    with pytest.raises(DeviceError, match=r"A batch of about \d+ pictures? would fit\.$") as caught:
+        run(batch_size)
+    found = re.search(r"about (\d+) picture", str(caught.value))
+    assert found is not None
+    caught.value.__traceback__ = None  # which holds the loader
+    del caught
+    gc.collect()
+    fitting = int(found[1])
+    assert 0 < fitting < batch_size
+    run(fitting)
+
+
+def test_where_no_picture_fits_it_is_said_what_to_do(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = loader(photos, [ops.Resize(96)], device="cuda", jpeg="gpu")
+    monkeypatch.setenv("FAKE_CUDA_BYTES", str(used_bytes() + (100 << 10)))
+    with pytest.raises(DeviceError, match=r"Give back memory of the GPU, use batches_ahead=1, or decode on the CPU"):
+        list(found)
+
+
+def test_a_folder_has_to_be_packed_first(tmp_path: Path) -> None:
+    write_folder(tmp_path, {f"cats/{i}.jpg": image_file(picture(i, 40, 30), "jpeg") for i in range(3)})
+    advice = f"no raw pictures; pack or convert it into a file that has them, such as: headrace pack {tmp_path} "
+    assert advice in loader(tmp_path, [ops.Resize(8)], device="cuda", batch_size=2).plan()
+
+
+def test_other_threads_run_on_while_memory_is_freed(large: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    native = native_of(loader(large.raw, [ops.Resize(8)], device="cuda", jpeg="gpu"))
+    arrays = [native.empty((1000,), "uint8") for _ in range(20)]
+    del arrays
+    returned = native.returned()
+    assert returned is not None
+    turns: list[float] = []
+    is_over = threading.Event()
+
+    def take_turns() -> None:
+        while not is_over.wait(0.005):
+            turns.append(time.perf_counter())
+
+    other = threading.Thread(target=take_turns)
+    other.start()
+    monkeypatch.setenv("FAKE_CUDA_FREE_MS", "100")
+    start_s = time.perf_counter()
+    del returned  # four pieces are more than the decoder keeps
+    end_s = time.perf_counter()
+    monkeypatch.delenv("FAKE_CUDA_FREE_MS")
+    is_over.set()
+    other.join()
+    assert end_s - start_s > 0.3
+    assert sum(start_s + 0.05 < turn < end_s - 0.05 for turn in turns) > 3
 
 
 def test_kernels_for_other_gpus(large: Files, monkeypatch: pytest.MonkeyPatch) -> None:

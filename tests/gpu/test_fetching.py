@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -119,10 +121,52 @@ def test_where_the_driver_does_not_pin_all_is_copied(large: Files) -> None:
     native = native_of(found)
     mapped = hr.open(large.indexed).image_spans(np.array([0]), "image").base
     native.pin(mapped)
-    with pytest.raises(NativeError, match="does not pin"):  # twice
-        native.pin(mapped)
+    native.pin(mapped)  # as it is already
+    with pytest.raises(NativeError, match="does not pin"):
+        native.pin(mapped[4096:])
     assert native.pinned_bytes == len(mapped)
     assert_same_batches(found, expected)
+
+
+def test_loaders_of_one_dataset_share_what_is_pinned(large: Files) -> None:
+    dataset = hr.open(large.indexed)
+    (first, expected), (second, _) = (pair(dataset, PIPELINE) for _ in range(2))
+    wait_until_pinned(first, large.indexed)
+    wait_until_pinned(second, large.indexed)
+    del first
+    gc.collect()
+    assert native_of(second).pinned_bytes >= large.indexed.stat().st_size
+    assert_same_batches(second, expected)
+    assert "it fetches JPEGs from " in second.plan()
+
+
+def test_a_loader_fetches_after_its_samples_were_shown(large: Files) -> None:
+    found, _ = pair(large.indexed, PIPELINE)
+    shown = found._remade(workers=1, batches_ahead=1)
+    wait_until_pinned(shown, large.indexed)
+    wait_until_pinned(found, large.indexed)
+
+
+def test_loaders_of_one_dataset_come_and_go(large: Files) -> None:
+    """Those that use few samples pin nothing, and must not fetch from what others have pinned for a while."""
+    dataset = hr.open(large.indexed)
+    found, expected = pair(dataset, PIPELINE)
+    few, few_expected = pair(dataset, PIPELINE, indices=[0, 1, 2, 3], batch_size=2)
+    is_over = threading.Event()
+
+    def come_and_go() -> None:
+        while not is_over.is_set():
+            wait_until_pinned(pair(dataset, PIPELINE)[0], large.indexed)
+            gc.collect()
+
+    other = threading.Thread(target=come_and_go)
+    other.start()
+    try:
+        assert_same_batches(few, few_expected, epochs=40)
+        assert_same_batches(found, expected, epochs=3)
+    finally:
+        is_over.set()
+        other.join()
 
 
 @pytest.mark.skipif(bool(FAKE), reason="pinned memory is torch's")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import headrace as hr
 
 
-def pair(path: Path, pipeline: list[Any], **options: Any) -> tuple[hr.Loader, hr.Loader]:
+def pair(path: Path | hr.Dataset, pipeline: list[Any], **options: Any) -> tuple[hr.Loader, hr.Loader]:
     """A loader on the GPU, and the same on the CPU."""
     return (
         loader(path, pipeline, jpeg="gpu", device="cuda", **options),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@ namespace {
 using headrace::gpu::testing::kKernels;
 
 constexpr int kDone = 0, kNotReady = 3, kNoMemory = 2, kInvalid = 1, kNoKernels = 209;
+constexpr int kIllegalAddress = 700;
 constexpr std::size_t kAlignment = 256;
 constexpr int kUnexpected = 0xA5;
 
@@ -39,6 +42,7 @@ struct Event {
 
 std::atomic<pid_t> process{0};  // that has opened it
 std::atomic<std::size_t> used{0};
+std::atomic<bool> has_failed{false};
 std::mutex pinned_mutex;
 std::map<void*, std::size_t> pinned;  // memory of the CPU
 thread_local int contexts = 0;
@@ -73,6 +77,17 @@ std::size_t give_back(void* memory) {
 }
 
 void* at(std::uint64_t pointer) { return reinterpret_cast<void*>(pointer); }
+
+bool is_in(const std::pair<void* const, std::size_t>& range, const void* memory) {
+  const auto* const first = static_cast<const std::byte*>(range.first);
+  return memory >= first && memory < first + range.second;
+}
+
+bool is_pinned(const void* memory) {
+  const std::lock_guard lock(pinned_mutex);
+  const auto next = pinned.upper_bound(const_cast<void*>(memory));
+  return next != pinned.begin() && is_in(*std::prev(next), memory);
+}
 
 }  // namespace
 
@@ -133,6 +148,9 @@ int cuMemAlloc_v2(std::uint64_t* pointer, std::size_t size) {
   return kDone;
 }
 int cuMemFree_v2(std::uint64_t pointer) {
+  if (const char* const ms = std::getenv("FAKE_CUDA_FREE_MS")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(ms)));
+  }
   used -= give_back(at(pointer));
   return kDone;
 }
@@ -146,7 +164,11 @@ int cuMemFreeHost(void* memory) {
 }
 int cuMemHostRegister_v2(void* memory, std::size_t size, unsigned) {
   const std::lock_guard lock(pinned_mutex);
-  return pinned.emplace(memory, size).second ? kDone : kInvalid;
+  const auto next = pinned.lower_bound(static_cast<std::byte*>(memory) + size);
+  if (next != pinned.begin() && is_in(*std::prev(next), memory)) return kInvalid;
+  if (next != pinned.begin() && std::prev(next)->first >= memory) return kInvalid;
+  pinned.emplace(memory, size);
+  return kDone;
 }
 int cuMemHostUnregister(void* memory) {
   const std::lock_guard lock(pinned_mutex);
@@ -168,7 +190,11 @@ int cuPointerGetAttributes(unsigned count, int* names, void** values, std::uint6
   return kDone;
 }
 int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {
-  return queue(stream, [=] { std::memcpy(at(to), from, size); });
+  const bool was_pinned = is_pinned(from);
+  return queue(stream, [=] {
+    if (was_pinned && !is_pinned(from)) has_failed = true;  // a GPU would read what is not there
+    std::memcpy(at(to), from, size);
+  });
 }
 int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t size, void* stream) {
   return queue(stream, [=] { std::memcpy(to, at(from), size); });
@@ -198,7 +224,7 @@ int cuEventRecord(void* event, void* stream) {
 }
 int cuEventSynchronize(void* event) {
   for (const Body& body : std::exchange(static_cast<Event*>(event)->stream->work, {})) body();
-  return kDone;
+  return has_failed ? kIllegalAddress : kDone;
 }
 int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   *total = total_bytes();

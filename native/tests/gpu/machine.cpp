@@ -32,6 +32,17 @@ std::unique_ptr<std::byte[]> make_memory(std::size_t size, std::byte*& first) {
 
 std::byte* at(DevicePointer pointer) { return reinterpret_cast<std::byte*>(pointer); }
 
+// Memory that was there already and is pinned, by whatever device.
+struct HostPins {
+  std::mutex mutex;
+  std::map<const std::byte*, std::size_t> sizes;
+};
+
+HostPins& host_pins() {
+  static HostPins pins;
+  return pins;
+}
+
 }  // namespace
 
 struct CpuDevice::CpuStream final : Device::Stream {
@@ -43,7 +54,7 @@ struct CpuDevice::CpuStream final : Device::Stream {
 CpuDevice::~CpuDevice() {
   EXPECT_TRUE(device_memory_.empty());
   EXPECT_TRUE(pinned_.empty());
-  EXPECT_TRUE(pinned_sizes_.empty());
+  EXPECT_EQ(pins_, 0U);
   EXPECT_EQ(streams_, 0U);
 }
 
@@ -97,20 +108,25 @@ void CpuDevice::free_pinned(MutableByteSpan memory) noexcept {
 
 Status CpuDevice::pin(ByteSpan memory) noexcept {
   if (Status status = count_call(DeviceCall::pin); !status.is_ok()) return status;
-  const std::lock_guard lock(mutex_);
-  EXPECT_TRUE(pinned_sizes_.emplace(memory.data(), memory.size()).second);
+  HostPins& pins = host_pins();
+  const std::scoped_lock lock(mutex_, pins.mutex);
+  EXPECT_TRUE(pins.sizes.emplace(memory.data(), memory.size()).second);
+  ++pins_;
   return {};
 }
 
 void CpuDevice::unpin(ByteSpan memory) noexcept {
-  const std::lock_guard lock(mutex_);
-  EXPECT_EQ(pinned_sizes_.erase(memory.data()), 1U);
+  HostPins& pins = host_pins();
+  const std::scoped_lock lock(mutex_, pins.mutex);
+  EXPECT_EQ(pins.sizes.erase(memory.data()), 1U);
+  --pins_;
 }
 
 std::size_t CpuDevice::pinned_bytes(ByteSpan memory) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto found = pinned_sizes_.find(memory.data());
-  return found == pinned_sizes_.end() ? 0 : std::min(memory.size(), found->second);
+  HostPins& pins = host_pins();
+  const std::lock_guard lock(pins.mutex);
+  const auto found = pins.sizes.find(memory.data());
+  return found == pins.sizes.end() ? 0 : std::min(memory.size(), found->second);
 }
 
 Result<Device::Stream*> CpuDevice::make_stream() noexcept {

@@ -29,7 +29,8 @@ enum class DeviceCall {
 };
 
 // A device on the CPU. As on a GPU, nothing of what is handed to a stream is done before somebody
-// waits for it, and fresh memory holds what nobody expects. Kernels run on fibres (gpu/grid.hpp).
+// waits for it, fresh memory holds what nobody expects, and what one device has pinned is pinned
+// for all. Kernels run on fibres (gpu/grid.hpp).
 class CpuDevice final : public Device {
  public:
   ~CpuDevice() override;  // expects that all was given back
@@ -73,7 +74,7 @@ class CpuDevice final : public Device {
   std::map<DevicePointer, std::unique_ptr<std::byte[]>> device_memory_;
   std::map<DevicePointer, std::size_t> sizes_;
   std::map<const std::byte*, std::unique_ptr<std::byte[]>> pinned_;
-  std::map<const std::byte*, std::size_t> pinned_sizes_;  // of memory that was there already
+  std::size_t pins_ = 0;  // of memory that was there already
   std::set<std::string, std::less<>> launched_;
   std::size_t streams_ = 0, most_streams_ = 0;
   std::size_t used_ = 0, total_ = std::size_t{1} << 40;

@@ -462,7 +462,7 @@ class GpuImageLoader:
 
     def pin(self, memory: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
-        Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are fetched by the GPU, which checks their checksums, too; the CPU reads their headers only. NativeError with the code "unsupported" where the system does not allow it: then they are copied, as without.
+        Pin whole pages that pictures lie in, as long as the loader lives. JPEGs in them are fetched by the GPU, which checks their checksums, too; the CPU reads their headers only. Loaders that pin the same memory share it. NativeError with the code "unsupported" where the system does not allow it: then they are copied, as without.
         """
 
     @property
@@ -473,6 +473,12 @@ class GpuImageLoader:
     def device_bytes(self) -> int:
         """
         Memory of the device held for batches under way; arrays are not counted.
+        """
+
+    @property
+    def room_bytes(self) -> int:
+        """
+        Memory of the device that batches can have: what is free, and what the loader holds for batches under way and for arrays of its own.
         """
 
 def gpu_can(options: LoadOptions, steps: Sequence[str]) -> bool:

@@ -19,13 +19,14 @@ import math
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakSet, WeakValueDictionary, finalize
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.errors import DeviceError
 from headrace.frameworks.values import is_dense, map_arrays, split_device
+from headrace.loader.gpu import NoRoomError
 from headrace.loader.launcher import preferred_gpu
 from headrace.loader.slots import FreeBySize
 from headrace.progress import format_bytes
@@ -34,6 +35,8 @@ from headrace.types import Batch, Padded, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from headrace._native import GpuImageLoader
 
 __all__ = ["CupyOutput"]
 
@@ -87,6 +90,12 @@ class CupyOutput:
         """An array on the GPU, whose memory nothing uses that is queued anywhere."""
         return self._memory.take(shape, np.dtype(dtype))
 
+    def room_bytes(self, native: GpuImageLoader) -> int:
+        """Memory of the GPU that batches can have: what is free, what CuPy keeps unused, what they have already."""
+        with self.device:
+            unused = int(self._cupy.get_default_memory_pool().free_bytes())
+        return native.room_bytes + unused + self._memory.size_bytes()
+
     def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
         """The same memory with its axes in another order."""
         return array.transpose(axes)
@@ -108,7 +117,11 @@ class CupyOutput:
 
     def _copied(self, array: npt.NDArray[Any], sources: list[npt.NDArray[Any]]) -> Any:
         source = array if is_dense(array) else np.ascontiguousarray(array)
-        copy = self._memory.take(source.shape, source.dtype, source.strides, self._stream)
+        try:
+            copy = self._memory.take(source.shape, source.dtype, source.strides, self._stream)
+        except NoRoomError as error:
+            advice = "Use a smaller batch_size, or batches_ahead=1."
+            raise DeviceError(f"cuda:{self.device.id}: {error}. {advice}") from error
         if source.nbytes:
             copy.data.copy_from_host_async(source.ctypes.data, source.nbytes, self._stream)
         sources.append(source)
@@ -131,9 +144,10 @@ class CupyOutput:
 class _Piece:
     """A piece of memory on the GPU, and the event after which nothing uses it."""
 
-    def __init__(self, memory: Any, event: Any) -> None:
+    def __init__(self, memory: Any, event: Any, size_bytes: int) -> None:
         self.memory = memory
         self.event = event
+        self.size_bytes = size_bytes
         finalize(self, _wait, event, memory).atexit = False
 
 
@@ -175,6 +189,7 @@ class _DeviceMemory:
         self._device = device
         self._stream: Any = None
         self._free: FreeBySize[_Piece] = FreeBySize()
+        self._pieces: WeakSet[_Piece] = WeakSet()
         self._loans: WeakValueDictionary[int, _Loan] = WeakValueDictionary()  # by address
         self._lock = threading.Lock()
 
@@ -223,11 +238,17 @@ class _DeviceMemory:
             with self._stream:
                 memory = cuda.alloc(size)
         except cuda.memory.OutOfMemoryError as error:
-            raise DeviceError(
-                f"cuda:{self._device.id}: a batch of shape {shape} and type {dtype} takes {format_bytes(size)}, which "
-                f"CuPy cannot have: {error}. Use a smaller batch_size, or batches_ahead=1."
-            ) from error
+            problem = f"a batch of shape {shape} and type {dtype} takes {format_bytes(size)}, which CuPy cannot have"
+            raise NoRoomError(f"{problem}: {error}") from error
         self._stream.synchronize()  # with an asynchronous allocator the memory is there only now
         event = cuda.Event(disable_timing=True)
         event.record(self._stream)
-        return _Piece(memory, event)
+        piece = _Piece(memory, event, size)
+        with self._lock:
+            self._pieces.add(piece)
+        return piece
+
+    def size_bytes(self) -> int:
+        """All that was taken from CuPy and not given back to it."""
+        with self._lock:
+            return sum(piece.size_bytes for piece in self._pieces)

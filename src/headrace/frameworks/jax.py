@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from headrace._native import GpuImageLoader
+from headrace._native import GpuImageLoader, NativeError
 from headrace.frameworks.values import is_dense, map_arrays, split_device
+from headrace.loader.launcher import preferred_gpu
 from headrace.registry import require
 from headrace.storage import allocate_pages
 from headrace.types import Batch
@@ -46,7 +47,8 @@ class JaxOutput:
 
     Args:
         device: ``"cpu"``, ``"gpu"``, ``"cuda:1"``, ``"tpu"`` and so on, or a ``jax.Device``; arrays are committed to
-            it. None: the device on which JAX itself makes arrays, and they are not committed.
+            it. A GPU without a number is the first; where a launcher has started several processes, that of this one.
+            None: the device on which JAX itself makes arrays, and they are not committed.
     """
 
     part = None  # a part is a copy
@@ -60,6 +62,7 @@ class JaxOutput:
         self.gpu: int | None = self.device.local_hardware_id if is_cuda else None
         self._mark: Callable[[], Any] | None = None
         self._returned: deque[tuple[Any, Any]] = deque()  # a mark in JAX's queue, and memory that is free after it
+        self._unmarked: list[Any] = []  # memory that came back and has no mark yet
         self._lock = threading.Lock()
 
     def _found(self, device: Any) -> Any:
@@ -78,7 +81,13 @@ class JaxOutput:
             raise ValueError(f"device={device!r}, but JAX finds only {found} here ({error})") from None
         if number is not None and number >= len(devices):
             raise ValueError(f"device={device!r}, but JAX finds {len(devices)} of {kind!r} here, counted from 0")
-        return devices[number or 0]
+        if number is None:
+            number = preferred_gpu(0, len(devices)) if kind in _GPUS and self._sees_all() else 0
+        return devices[number]
+
+    def _sees_all(self) -> bool:
+        """JAX was not told of other processes, so its devices are all of this machine, not those of this process."""
+        return bool(self._jax.process_count() == 1)
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Memory for batches, at a multiple of 64 bytes."""
@@ -87,7 +96,18 @@ class JaxOutput:
     def empty(self, shape: tuple[int, ...], dtype: str, native: Any) -> Any:
         """Memory of the native decoder on the GPU; JAX takes it as it is when it is filled."""
         self._reuse(native)
+        try:
+            return native.empty(shape, dtype)
+        except NativeError as error:
+            if error.code != "out_of_memory":
+                raise
+        self._wait_for_returned()
+        self._reuse(native)
         return native.empty(shape, dtype)
+
+    def room_bytes(self, native: GpuImageLoader) -> int:
+        """Memory of the GPU that batches can have: what JAX has left, and what the decoder holds."""
+        return native.room_bytes
 
     def transposed(self, array: Any, axes: tuple[int, ...]) -> Any:
         """The same memory with its axes in another order."""
@@ -126,11 +146,22 @@ class JaxOutput:
                 while self._returned and self._returned[0][0].is_ready():
                     self._returned.popleft()
                 if (returned := native.returned()) is not None:
-                    self._returned.append((self._marked(), returned))
+                    self._unmarked.append(returned)
+                if self._unmarked:
+                    mark = self._marked()  # if this fails, nobody gets what came back until a mark is there
+                    self._returned.append((mark, self._unmarked))
+                    self._unmarked = []
                 if len(self._returned) < _MOST_WAITING:
                     return
                 oldest = self._returned[0][0]
             oldest.block_until_ready()
+
+    def _wait_for_returned(self) -> None:
+        """Wait until all memory that came back so far is free."""
+        with self._lock:
+            marks = [mark for mark, _ in self._returned]
+        for mark in marks:
+            mark.block_until_ready()
 
     def _marked(self) -> Any:
         """An array that is ready when all is done that JAX's queue for the GPU holds now."""

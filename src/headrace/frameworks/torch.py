@@ -20,19 +20,24 @@ import importlib
 import math
 import threading
 from collections import deque
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from headrace.errors import DeviceError, MissingExtraError
+from headrace.errors import MissingExtraError
+from headrace.loader.gpu import NoRoomError
 from headrace.loader.launcher import preferred_gpu
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 from headrace.storage import allocate_pages
 from headrace.types import Batch, Padded, Ragged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from headrace._native import GpuImageLoader
 
 __all__ = ["TorchOutput", "to_tensor"]
 
@@ -53,6 +58,11 @@ class TorchOutput:
     """
 
     def __init__(self, device: Any) -> None:
+        if device == "tensorflow":
+            raise ValueError(
+                "device='tensorflow': a loader gives no tensors of TensorFlow itself; make a tf.data.Dataset of one "
+                "that gives numpy arrays, by to_tf_dataset of headrace.frameworks.tensorflow"
+            )
         self._torch = _torch()
         self.device = self._torch.device(device)
         self.is_device = self.device.type != "cpu"
@@ -64,19 +74,21 @@ class TorchOutput:
         self._stream: Any = None
         self._memory_stream: Any = None
         self._lock = threading.Lock()
+        self._made: WeakValueDictionary[int, Any] = WeakValueDictionary()  # tensors of empty() that are in use
+        self._numbers = count()
         self._travelling: deque[tuple[Any, list[Any]]] = deque()
 
     def _found(self, device: Any) -> Any:
         """The device with its number. Does not open the driver, so that the process can still fork."""
         cuda = self._torch.cuda
-        count = cuda.device_count()
-        if not count:
+        gpus = cuda.device_count()
+        if not gpus:
             raise ValueError(f"device={str(device)!r}, but torch finds no GPU here; use device='cpu'")
         number = self.device.index
         if number is None:
-            number = preferred_gpu(cuda.current_device() if cuda.is_initialized() else 0, count)
-        if number >= count:
-            raise ValueError(f"device={str(device)!r}, but torch finds {count} GPU{'s' if count > 1 else ''} here")
+            number = preferred_gpu(cuda.current_device() if cuda.is_initialized() else 0, gpus)
+        if number >= gpus:
+            raise ValueError(f"device={str(device)!r}, but torch finds {format_count(gpus, 'GPU')} here")
         return self._torch.device("cuda", number)
 
     def allocate(self, size_bytes: int) -> npt.NDArray[np.uint8]:
@@ -100,13 +112,24 @@ class TorchOutput:
                 tensor = torch.empty(shape, dtype=getattr(torch, dtype), device=self.device)
         except torch.cuda.OutOfMemoryError as error:
             size = format_bytes(math.prod(shape) * np.dtype(dtype).itemsize)
-            raise DeviceError(
-                f"{self.device}: a batch of shape {shape} and type {dtype} takes {size}, which torch cannot have: "
-                f"{error}. Use a smaller batch_size, or batches_ahead=1."
-            ) from error
+            problem = f"a batch of shape {shape} and type {dtype} takes {size}, which torch cannot have: {error}"
+            raise NoRoomError(problem) from error
         if not self._memory_stream.query():  # other threads run on while this one waits; to let them takes longer
             self._memory_stream.synchronize()
+        with self._lock:
+            self._made[next(self._numbers)] = tensor
         return _DeviceTensor(tensor)
+
+    def room_bytes(self, native: GpuImageLoader) -> int:
+        """Memory of the GPU that batches can have: what is free, what torch keeps unused, what they have already.
+
+        Parts of a batch do not count as batches: they are tensors of their own.
+        """
+        cuda = self._torch.cuda
+        with self._lock:
+            ours = sum(int(tensor.nbytes) for tensor in self._made.values())
+        unused = int(cuda.memory_reserved(self.device) - cuda.memory_allocated(self.device))
+        return native.room_bytes + unused + ours
 
     def transposed(self, array: _DeviceTensor, axes: tuple[int, ...]) -> _DeviceTensor:
         """The same memory with its axes in another order."""

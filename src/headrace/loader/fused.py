@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from headrace._native import LoadOptions, NativeError
 from headrace.errors import CorruptSampleError, DeviceError
+from headrace.loader.gpu import NoRoomError
 from headrace.loader.job import BadSamples, JpegNote
 from headrace.ops import (
     CenterCrop,
@@ -60,6 +61,8 @@ _NATIVE_DTYPES = ("uint8", "float16", "float32")
 _RAW = 1
 _CHANNELS_LAST = (0, 3, 1, 2)
 _ANY_SIZE = (1 << 10, 1 << 10)
+_TILE_PIXELS = 64  # by which a window grows, on each axis, to hold whole tiles
+_HEADER_BYTES = 2048  # of a picture, as the GPU gets it
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +135,33 @@ class FusedRun:
             self._note(job, report)
             return out.transpose(_CHANNELS_LAST) if self.layout == "channels_last" else out
         gpu.pins.notice(spans.base, native)
+        gpu.note_output(self, size[0] * size[1] * 3 * np.dtype(self.dtype).itemsize)
         start_s = time.perf_counter()
         try:
             out = gpu.output.empty(shape, self.dtype, native)
             report = native.load(spans, crops, flips, out, self.native_options("window", is_fast=False), steps)
-        except NativeError as error:
-            raise DeviceError(f"cuda:{gpu.device}, field {self.name!r}: {error.detail}") from error
+        except (NativeError, NoRoomError) as error:
+            problem = error.detail if isinstance(error, NativeError) else str(error)
+            problem = f"cuda:{gpu.device}, field {self.name!r}: {problem}"
+            if isinstance(error, NativeError) and error.code != "out_of_memory":
+                raise DeviceError(problem) from error
+            raise gpu.no_room(native, problem, self._work_bytes(spans, crops, size)) from error
         job.clock.add("gpu", start_s)
         self._note(job, report)
         return gpu.output.transposed(out, _CHANNELS_LAST) if self.layout == "channels_last" else out
+
+    def _work_bytes(self, spans: ImageSpans, crops: Crops | None, size: tuple[int, int]) -> int:
+        """What the GPU takes to decode a picture, about, and rather too much; see docs/explanation/gpu-windows.md."""
+        whole = np.stack([spans.heights, spans.widths]).astype(np.int64)
+        if not whole.size:
+            return 0
+        window = whole if crops is None else np.minimum(whole, crops[:, 2:].T.astype(np.int64) + _TILE_PIXELS)
+        pixels = window.prod(axis=0)
+        codes = np.where(spans.modes == _RAW, 3 * pixels, spans.sizes.astype(np.int64))
+        axes = 24 * max(size) + 48 * window.max(axis=0)  # sums of weights, of the widest filter
+        steps = 6 * size[0] * size[1] if self.steps else 0
+        work = 2 * (codes + pixels // 8 + _HEADER_BYTES) + 3 * pixels + axes + steps
+        return int(work.mean() * 9 / 8)  # memory grows by an eighth more than it must
 
     def choose_windows(
         self, job: Job, heights: npt.NDArray[np.int64], widths: npt.NDArray[np.int64]

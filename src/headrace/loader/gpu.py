@@ -12,15 +12,17 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from headrace._native import GpuImageLoader, NativeError, gpu_can, gpu_driver_is_open, gpu_kernels
 from headrace.arrays import distinct
 from headrace.errors import DeviceError, HeadraceError
+from headrace.formats.open import find_format
+from headrace.loader.groups import group_size
 from headrace.loader.pinning import FilePins
-from headrace.progress import format_bytes
+from headrace.progress import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +33,27 @@ if TYPE_CHECKING:
     from headrace.loader.plan import FieldPlan
     from headrace.types import Dataset, ImageSpans, IndexArray, Output
 
-__all__ = ["GpuChoice", "GpuDecoder", "choose_gpu"]
+__all__ = ["GpuChoice", "GpuDecoder", "NoRoomError", "choose_gpu"]
 
+_UNDER_WAY = 4  # batches that are decoded at the same time, each with memory of its own
 _SAMPLES_SEEN = 16  # of a file, to know what it is made of
 _RAW = 1
 _NO_KERNELS = (
     "this build of headrace has no kernels for GPUs; install a wheel (pip install headrace), or build it where nvcc is"
 )
+
+
+class NoRoomError(DeviceError):
+    """A framework has no memory of the GPU for a batch; where it is told, it is said how many pictures would fit."""
+
+
+@runtime_checkable
+class KnowsRoom(Protocol):
+    """An output that can tell how much memory there is for batches."""
+
+    def room_bytes(self, native: GpuImageLoader) -> int:
+        """Memory of the GPU that batches can have: what is free, what the framework keeps unused, what they have."""
+        ...
 
 
 class GpuDecoder:
@@ -50,8 +66,20 @@ class GpuDecoder:
         share_used: how much of the dataset's samples the loader uses, from 0 to 1.
     """
 
-    def __init__(self, output: Output, cpu: ImageLoader, *, is_wanted: bool, share_used: float = 1.0) -> None:
+    def __init__(
+        self,
+        output: Output,
+        cpu: ImageLoader,
+        *,
+        batch_size: int,
+        batches_ahead: int,
+        is_wanted: bool,
+        share_used: float = 1.0,
+    ) -> None:
         assert output.gpu is not None
+        self._batch_size = batch_size
+        self._batches_ahead = batches_ahead
+        self._picture_bytes: dict[int, int] = {}  # of the batches that each run makes
         self.output = output
         self.device = output.gpu
         self.problem = ""  # why the device does not do
@@ -75,6 +103,22 @@ class GpuDecoder:
             if self._pid is None:
                 self._open()
         return self._native
+
+    def note_output(self, run: FusedRun, picture_bytes: int) -> None:
+        """A run makes batches that take so much for each picture."""
+        self._picture_bytes[id(run)] = picture_bytes  # it lives as long as the loader
+
+    def no_room(self, native: GpuImageLoader, problem: str, work_bytes: int) -> DeviceError:
+        """The error for a batch that does not fit; decoding a picture takes about ``work_bytes``."""
+        each = sum(self._picture_bytes.values()) * (self._batches_ahead + _UNDER_WAY) + work_bytes * _UNDER_WAY
+        fitting = self.output.room_bytes(native) // max(1, each) if isinstance(self.output, KnowsRoom) else 0
+        if fitting and group_size(fitting, self._batches_ahead) > 1:
+            fitting -= 1  # batches of that size would be made together, which takes more
+        if 0 < fitting < self._batch_size:
+            fix = f"A batch of about {format_count(fitting, 'picture')} would fit"
+        else:
+            fix = "Give back memory of the GPU, use batches_ahead=1, or decode on the CPU by jpeg='window'"
+        return DeviceError(f"{problem}. {fix}.")
 
     def describe_fetching(self) -> str:
         """Say in words how JPEGs get there."""
@@ -159,7 +203,14 @@ def choose_gpu(
         return GpuChoice(plans, None, reasons, is_asked)
     assert output is not None
     share_used = 1.0 if indices is None else len(indices) / max(1, len(dataset))
-    decoder = GpuDecoder(output, cpu, is_wanted=is_wanted, share_used=share_used)
+    decoder = GpuDecoder(
+        output,
+        cpu,
+        batch_size=options.batch_size,
+        batches_ahead=options.ahead,
+        is_wanted=is_wanted,
+        share_used=share_used,
+    )
     return GpuChoice(placed, decoder, reasons, is_asked)
 
 
@@ -218,7 +269,18 @@ def _missing(dataset: Dataset, indices: IndexArray | None, field: str) -> str:
             continue
         if _has_something(spans):
             return ""
-    return f"{dataset.path} has no tile indices and no raw pictures; make indices with: headrace index {dataset.path}"
+    return f"{dataset.path} has no tile indices and no raw pictures; {_how_to_index(dataset)}"
+
+
+def _how_to_index(dataset: Dataset) -> str:
+    path = str(dataset.path)
+    try:
+        has_annex = find_format(path).index is not None
+    except (HeadraceError, OSError):  # several files: what one of them is they all are
+        has_annex = True
+    if has_annex:
+        return f"make indices with: headrace index {path}"
+    return f"pack or convert it into a file that has them, such as: headrace pack {path} FILE.beton"
 
 
 def _has_something(spans: ImageSpans) -> bool:

@@ -3,7 +3,8 @@
 Contract. A file is pinned once, in the background and piece by piece, while batches are already made; what is pinned is
 used from the next batch on. It is only done where it pays and does no harm: a mapped file of which most samples are
 used, that leaves half of the free memory to others, for pinned memory cannot be given back as long as the loader lives.
-Where the system does not allow it, JPEGs are copied as before. The thread ends with the loader, or one piece later.
+Where the system does not allow it, JPEGs are copied as before. Loaders of one dataset share what is pinned: each asks
+for all of it, and it is unpinned when the last of them ends. The thread ends with the loader, or one piece later.
 """
 
 from __future__ import annotations

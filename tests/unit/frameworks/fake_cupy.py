@@ -139,6 +139,7 @@ class FakeCupy:
         self.current = Stream()  # of the consumer
         self.allocated: list[np.ndarray] = []
         self.free_bytes = free_bytes
+        self.unused_bytes = 300  # that CuPy's own pool keeps
         runtime = SimpleNamespace(
             getDeviceCount=lambda: self._count(devices),
             getDevice=lambda: 0,
@@ -157,6 +158,9 @@ class FakeCupy:
             alloc_pinned_memory=lambda size: bytearray(size + 64),
             get_current_stream=lambda: self.current,
         )
+
+    def get_default_memory_pool(self) -> Any:
+        return SimpleNamespace(free_bytes=lambda: self.unused_bytes)
 
     def _count(self, devices: int) -> int:
         if not devices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -185,8 +186,22 @@ def test_what_is_garbage_in_a_ring_ends_well(cupy: FakeCupy, monkeypatch: pytest
 
 def test_a_batch_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", FakeCupy(free_bytes=1000))
-    with pytest.raises(DeviceError, match=r"cuda:0: a batch of shape .* takes 96.0 KiB.* smaller batch_size"):
+    with pytest.raises(
+        DeviceError, match=r"^a batch of shape .* takes 96.0 KiB, which CuPy cannot have: Out of memory"
+    ):
         CupyOutput().empty(LARGE, "uint8", None)
+    with pytest.raises(DeviceError, match=r"^cuda:0: a batch of shape .* cannot have: .*Use a smaller batch_size"):
+        CupyOutput().send(Batch(("x",), (np.zeros(LARGE, np.uint8),)), {})
+
+
+def test_memory_for_batches_is_what_is_free_or_unused_or_theirs(cupy: FakeCupy) -> None:
+    output = CupyOutput()
+    native: Any = SimpleNamespace(room_bytes=70_000)
+    assert output.room_bytes(native) == 70_000 + cupy.unused_bytes
+    kept = [output.empty((1000,), "uint8", None) for _ in range(2)]
+    assert output.room_bytes(native) == 70_000 + cupy.unused_bytes + 2 * 1024
+    del kept  # ours all the same
+    assert output.room_bytes(native) == 70_000 + cupy.unused_bytes + 2 * 1024
 
 
 # -- devices ------------------------------------------------------------------------------------------------------

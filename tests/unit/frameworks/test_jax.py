@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import json
 import pickle
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
@@ -25,6 +26,7 @@ from tests.unit.loader.tools import (
 
 import headrace as hr
 from headrace import Loader, ops
+from headrace._native import NativeError
 from headrace.loader.slots import SlotPool
 from headrace.storage import allocate_pages
 from headrace.types import Batch, Padded, Ragged
@@ -414,6 +416,68 @@ def test_a_queue_of_jax_does_not_fill_the_gpu(jax: Any) -> None:
         output.empty(LARGE, "uint8", decoder)
         gc.collect()
         assert decoder.made - len(decoder.free) <= 9
+
+
+def test_memory_without_a_mark_is_held_until_there_is_one(jax: Any) -> None:
+    output, decoder, queue = gpu_output(), Decoder(), Queue()
+
+    def full() -> Any:
+        raise RuntimeError("RESOURCE_EXHAUSTED")
+
+    output.empty(LARGE, "uint8", decoder)
+    gc.collect()
+    output._mark = full
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED"):
+            output.empty(LARGE, "uint8", decoder)
+        gc.collect()
+        assert decoder.free == []
+    output._mark = queue
+    held = [output.empty(LARGE, "uint8", decoder)]
+    gc.collect()
+    assert (len(queue.marks), decoder.free) == (1, [])
+    queue.marks[0].is_done = True
+    held.append(output.empty(LARGE, "uint8", decoder))
+    assert decoder.free == [1]
+
+
+def test_memory_on_its_way_back_is_waited_for_before_there_is_none(jax: Any) -> None:
+    class Small(Decoder):
+        def empty(self, shape: tuple[int, ...], dtype: str) -> HostMemory:
+            if self.made - len(self.free) >= 3:
+                error = NativeError("none left")
+                error.code, error.detail = "out_of_memory", "none left"
+                raise error
+            return super().empty(shape, dtype)
+
+    output, decoder, queue = gpu_output(), Small(), Queue()
+    output._mark = queue
+    for _ in range(20):
+        output.empty(LARGE, "uint8", decoder)
+        gc.collect()
+    held = [output.empty(LARGE, "uint8", decoder) for _ in range(3)]
+    with pytest.raises(NativeError, match="none left"):  # now there is really none
+        output.empty(LARGE, "uint8", decoder)
+    assert len(held) == 3
+    assert output.room_bytes(SimpleNamespace(room_bytes=7)) == 7
+
+
+def test_each_process_of_a_launcher_has_a_gpu_of_its_own(jax: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headrace.frameworks.jax import JaxOutput
+
+    gpus = [
+        SimpleNamespace(platform="gpu", local_hardware_id=n, client=SimpleNamespace(platform_version="cuda 12"))
+        for n in range(2)
+    ]
+    monkeypatch.setattr(jax, "local_devices", lambda backend: gpus)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert [JaxOutput(device).gpu for device in ("gpu", "cuda", "cuda:0", "cuda:1")] == [1, 1, 0, 1]
+    assert JaxOutput("cpu").device is gpus[0]  # and nothing else has ranks
+    monkeypatch.setattr(jax, "process_count", lambda: 2)  # jax.distributed: the devices are this process's own
+    assert JaxOutput("cuda").gpu == 0
+    monkeypatch.setattr(jax, "process_count", lambda: 1)
+    del gpus[1]  # CUDA_VISIBLE_DEVICES shows it only its own
+    assert JaxOutput("cuda").gpu == 0
 
 
 def test_a_mark_of_jax_is_ready_in_the_end(jax: Any) -> None:

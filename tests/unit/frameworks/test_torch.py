@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import pickle
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tests.unit.loader.tools import COUNT, CROP, LABELS_ONLY, contents, labels, 
 from headrace import Loader, ops
 from headrace.errors import DeviceError, MissingExtraError
 from headrace.frameworks.torch import TorchOutput, to_tensor
+from headrace.loader.gpu import NoRoomError
 from headrace.types import Padded, Ragged
 
 if TYPE_CHECKING:
@@ -291,9 +293,58 @@ def test_tensors_for_the_gpu_are_made_when_nothing_uses_their_memory(
         raise cuda.OutOfMemoryError("out of memory")
 
     monkeypatch.setattr(torch, "empty", full)
-    expected = r"cpu: a batch of shape \(8, 224, 224, 3\) and type uint8 takes 1.1 MiB, which torch cannot have: out of"
+    expected = r"^a batch of shape \(8, 224, 224, 3\) and type uint8 takes 1.1 MiB, which torch cannot have: out of"
     with pytest.raises(DeviceError, match=expected):
         output.empty((8, 224, 224, 3), "uint8", None)
+
+
+def test_memory_for_batches_is_what_is_free_or_unused_or_theirs(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "Stream", FakeStream)
+    monkeypatch.setattr(cuda, "stream", lambda stream: contextlib.nullcontext())
+    monkeypatch.setattr(cuda, "memory_reserved", lambda device: 5000)
+    monkeypatch.setattr(cuda, "memory_allocated", lambda device: 3000)
+    output = TorchOutput("cuda")
+    output.device = torch.device("cpu")
+    native: Any = SimpleNamespace(room_bytes=70_000)
+    kept = [to_tensor(output.empty((2, 50), "float16", native)) for _ in range(3)]
+    assert output.room_bytes(native) == 70_000 + 2000 + 3 * 200
+    del kept[0]
+    assert output.room_bytes(native) == 70_000 + 2000 + 2 * 200
+
+
+def test_a_batch_that_does_not_fit_names_the_size_that_does(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    native: Any = SimpleNamespace(room_bytes=10_000_000, pin=lambda memory: None)
+
+    class Full(TorchOutput):
+        def __init__(self, device: Any) -> None:
+            super().__init__("cpu")
+            self.gpu = 0
+
+        def empty(self, shape: Any, dtype: str, native: Any) -> Any:
+            raise NoRoomError("torch has nothing left")
+
+        def room_bytes(self, native: Any) -> int:
+            return int(native.room_bytes)
+
+    monkeypatch.setattr("headrace.loader.gpu.GpuImageLoader", lambda *args: native)
+    monkeypatch.setattr("headrace.loader.gpu.gpu_kernels", lambda: b"kernels")
+    monkeypatch.setattr(
+        "headrace.loader.loader._FRAMEWORKS", SimpleNamespace(names=lambda: ["torch"], load=lambda _: Full)
+    )
+    pipelines: Any = {"image": [ops.Resize(64), ops.ToDtype("float32")]}
+    loader = Loader(path, 40, device="cuda", jpeg="gpu", batches_ahead=2, drop_last=False, pipelines=pipelines)
+    picture_bytes = 64 * 64 * 3 * 4
+    with pytest.raises(
+        DeviceError, match=r"cuda:0, field 'image': torch has nothing left\. A batch of about"
+    ) as caught:
+        loader[0]
+    fitting = int(str(caught.value).split("about ")[1].split()[0])
+    assert 10 < fitting < 10_000_000 // (6 * picture_bytes) < 40
+
+
+def test_tensorflow_is_no_device_of_torch(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"device='tensorflow': .* to_tf_dataset of headrace\.frameworks\.tensorflow"):
+        Loader(path, 5, device="tensorflow")
 
 
 def test_tensors_are_lent_out_where_their_device_is_current(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
