@@ -280,7 +280,7 @@ def _how_to_index(dataset: Dataset) -> str:
         has_annex = True
     if has_annex:
         return f"make indices with: headrace index {path}"
-    return f"pack or convert it into a file that has them, such as: headrace pack {path} FILE.beton"
+    return f"pack or convert it into a file that has them, such as: headrace create FILE.beton {path}"
 
 
 def _has_something(spans: ImageSpans) -> bool:
