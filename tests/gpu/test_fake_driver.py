@@ -108,7 +108,7 @@ def test_where_no_picture_fits_it_is_said_what_to_do(photos: Path, monkeypatch: 
 
 def test_a_folder_has_to_be_packed_first(tmp_path: Path) -> None:
     write_folder(tmp_path, {f"cats/{i}.jpg": image_file(picture(i, 40, 30), "jpeg") for i in range(3)})
-    advice = f"no raw pictures; pack or convert it into a file that has them, such as: headrace create FILE.beton {tmp_path}"
+    advice = f"pack or convert it into a file that has them, such as: headrace create FILE.beton {tmp_path}"
     assert advice in loader(tmp_path, [ops.Resize(8)], device="cuda", batch_size=2).plan()
 
 
