@@ -258,8 +258,8 @@ class FileTooLargeError(HeadraceError, ValueError):
         self.size_bytes = size_bytes
         self.limit = limit
         super().__init__(
-            f"{shown_url(self.path)}: {name} has {size_bytes} bytes, a shard holds at most {limit}, and a file must fit into "
-            "one. Use a larger shard size."
+            f"{shown_url(self.path)}: {name} has {size_bytes} bytes, a shard holds at most {limit}, and a file must "
+            "fit into one. Use a larger shard size."
         )
 
 

@@ -92,12 +92,11 @@ def block_cache(folder: PathLike, size_bytes: int | None = None) -> BlockCache:
 
 def _usual_size(path: str, cache: BlockCache | None) -> int:
     """The size that a cache has already, or that of a new one."""
-    with contextlib.suppress(OSError, FormatError):
-        with contextlib.ExitStack() as opened:
-            if cache is None:
-                cache = BlockCache(path, None)
-                opened.callback(cache.close)
-            return cache.facts["size_bytes"] or _USUAL_BYTES
+    with contextlib.suppress(OSError, FormatError), contextlib.ExitStack() as opened:
+        if cache is None:
+            cache = BlockCache(path, None)
+            opened.callback(cache.close)
+        return cache.facts["size_bytes"] or _USUAL_BYTES
     try:
         place = os.statvfs(path)
     except OSError:  # it could not be made, and will be told

@@ -153,8 +153,8 @@ def check_local(path: PathLike) -> None:
     """
     if is_remote(path):
         raise ValueError(
-            f"{shown_url(os.fspath(path))} is in a store, where datasets are written whole and not changed. Change one on this "
-            "machine, and write that to the store: headrace convert FILE URL --force"
+            f"{shown_url(os.fspath(path))} is in a store, where datasets are written whole and not changed. Change one "
+            "on this machine, and write that to the store: headrace convert FILE URL --force"
         )
 
 
