@@ -19,7 +19,7 @@ class Place:
     Args:
         photographs: a folder of JPEG files, the same for all.
         folder: for what a contender writes: it is made once, and read for all numbers of workers.
-        workers: threads or processes that decode.
+        workers: threads or processes that decode; 0 lets a Loader of this package choose.
         batch: pictures in a batch.
         side: of the pictures in it.
         options: what differs from the usual: ``file``, a name in the folder; ``crop``, random or center; ``flip``;

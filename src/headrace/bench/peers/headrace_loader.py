@@ -47,7 +47,7 @@ class HeadraceLoader:
                 self._path,
                 self._place.batch,
                 order="quasi_random",
-                workers=self._place.workers,
+                workers=self._place.workers or "auto",
                 drop_last=False,
                 pipelines={"image": self._pipeline(), "label": None},
                 **told,

@@ -39,6 +39,10 @@ CHECKED = "checked.npy"
 """What a contender makes of whole photographs, in its folder."""
 
 _BATCH, _SIDE, _CHECKED = 64, 224, 8
+_TRAINING = "a small model trains on the same cores"
+_CHOSEN, _MEMORY = "as the loader chooses", "a batch in memory"
+_TRAINED = Peer("headrace, training", "trained_loader:TrainedLoader", ("torch",))
+_FROM_MEMORY = Peer(_MEMORY, "trained_loader:TrainedMemory", ("torch",))
 
 PEERS: tuple[Peer, ...] = (
     Peer(OURS, "headrace_loader:HeadraceLoader"),
@@ -77,6 +81,7 @@ def _run(settings: Settings, tell: Tell) -> Iterator[Finding]:
     for workers in _worker_counts(settings):
         tell(f"{format_count(workers, 'worker')}: starting")
         yield from _measure(fit, replace(place, workers=workers), rounds, tell)
+    yield from _train(_placed(place, PEERS[0]), settings, rounds, tell)
 
 
 def _worker_counts(settings: Settings) -> list[int]:
@@ -165,6 +170,26 @@ def _stages(answers: Sequence[dict[str, Any]], workers: str) -> Iterator[Row]:
             yield median_row(f"stages of headrace, {workers}", stage, seconds, unit="s")
 
 
+def _train(place: Place, settings: Settings, rounds: int, tell: Tell) -> Iterator[Finding]:
+    """What a loader chooses by itself beside fixed numbers of workers, where a model needs the cores as well."""
+    if reason := _TRAINED.missing():
+        yield Missing(_TRAINING, reason)
+        return
+    commands = {_CHOSEN: _TRAINED.command(replace(place, workers=0)), _MEMORY: _FROM_MEMORY.command(place)}
+    for workers in _worker_counts(settings):
+        commands[format_count(workers, "worker")] = _TRAINED.command(replace(place, workers=workers))
+    answers, failures = ask_in_turns(
+        commands,
+        {"do": "epoch"},
+        rounds,
+        cores=len(os.sched_getaffinity(0)),
+        tell=lambda what: tell(f"training: {what}"),
+    )
+    yield from (Missing(f"{_TRAINING}: {name}", reason) for name, reason in failures.items())
+    seconds = {name: [one["seconds"] / one["images"] for one in found] for name, found in answers.items()}
+    yield from compared_rows(_TRAINING, seconds, [name for name in seconds if name != _CHOSEN], unit="images/s")
+
+
 def _charts(rows: Sequence[Row]) -> list[Chart]:
     rates = [row for row in rows if row.unit == "images/s"]
     charts: list[Chart] = []
@@ -172,8 +197,9 @@ def _charts(rows: Sequence[Row]) -> list[Chart]:
         chosen = sorted((row for row in rates if row.section == section), key=lambda row: -row.value)
         bars = [Bar(row.name, row.value, row.low, row.high) for row in chosen]
         charts.append(BarChart(title=f"Images a second, {section}", unit="images/s", bars=bars))
-    if len({row.facts["workers"] for row in rates}) > 2:
-        points = [Point(row.facts["workers"], row.value, "", row.name) for row in rates]
+    by_workers = [row for row in rates if "workers" in row.facts]
+    if len({row.facts["workers"] for row in by_workers}) > 2:
+        points = [Point(row.facts["workers"], row.value, "", row.name) for row in by_workers]
         charts.append(
             PointChart(
                 title="Images a second over workers",
@@ -216,5 +242,8 @@ SUITE = Suite(
         "can scale whole.",
         "Stages are those of loader.stats that took any time: seconds of an epoch, summed over threads, so they may be "
         "more than the epoch took. Wait: the loop had no batch. Idle: batches were ready, and the loader did nothing.",
+        "Training: a small convolutional network of torch on the CPU, whose threads share all cores with the loader: "
+        "what the loader chooses by itself (workers='auto', its default) beside fixed numbers of workers, and beside a "
+        "batch that stays in memory.",
     ),
 )
