@@ -4,17 +4,24 @@ The jail is a folder with the hostile file, a ``home`` that belongs to the user,
 ``out``, the one place that may change. Findings are: a change outside of ``out``, a signal, a traceback, an exit code
 or exception that is not ours, more than MAX_S seconds of CPU, more than MAX_WAIT_S altogether, more than MAX_MIB of
 memory.
+
+A ``Warden`` is a small process from which those processes are forked: to fork the large one of all tests takes several
+times as long as what is tried. It ends with its standard input.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
+import json
 import os
+import pkgutil
 import resource
 import shutil
 import stat
+import subprocess
 import sys
 import time
 import traceback
@@ -23,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import headrace as hr
+from headrace.cli import verbs
 from headrace.cli.main import main
 from headrace.compat.barecat import Barecat
 from headrace.compat.barecat.exceptions import BarecatError
@@ -32,7 +40,7 @@ from headrace.errors import HeadraceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["QUICK", "findings", "make_jail", "readers"]
+__all__ = ["QUICK", "Warden", "make_jail", "readers"]
 
 MAX_S = 10
 MAX_WAIT_S = 30.0
@@ -128,8 +136,48 @@ def _file_reader(path: str) -> None:
         FileReader(path).read([0])
 
 
-def findings(path: Path, jail: Path, wanted: tuple[str, ...] = ()) -> Iterator[str]:
-    """Run all readers, or those that are wanted; a line for each thing that must not happen."""
+class Warden:
+    """The small process; see above."""
+
+    def __init__(self) -> None:
+        root = Path(__file__).parents[2]
+        paths = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.attacks.jail"],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def findings(self, path: Path, jail: Path, wanted: tuple[str, ...] = ()) -> list[str]:
+        """Run all readers, or those that are wanted; a line for each thing that must not happen."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([str(path), str(jail), wanted]) + "\n")
+        self._process.stdin.flush()
+        found: list[str] = json.loads(self._process.stdout.readline())
+        return found
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+def _serve() -> None:
+    from tests.attacks.hostile_formats import GOLDEN, SOUND
+
+    for verb in pkgutil.iter_modules(verbs.__path__):  # what every child would import again
+        importlib.import_module(f"{verbs.__name__}.{verb.name}")
+    for golden in SOUND:
+        next(iter(hr.Loader(GOLDEN / golden, 1)))
+    for line in sys.stdin:
+        path, jail, wanted = json.loads(line)
+        print(json.dumps(list(_findings(Path(path), Path(jail), tuple(wanted)))), flush=True)
+
+
+def _findings(path: Path, jail: Path, wanted: tuple[str, ...]) -> Iterator[str]:
     before = _snapshot(jail)
     for name, call in readers(path, jail / "out").items():
         if wanted and name not in wanted:
@@ -220,3 +268,7 @@ def _snapshot(jail: Path) -> dict[str, tuple[object, ...]]:
             facts = (status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_nlink, content)
             found[str(path.relative_to(jail))] = facts
     return found
+
+
+if __name__ == "__main__":
+    _serve()
