@@ -73,7 +73,18 @@ HEADLINES = (
         "FFCV's writer",
     ),
     Headline(
-        "packing JPEG files as they are", "convert", "pack a folder of JPEGs as they are", "pack", "copying the files"
+        "packing JPEG files as they are, with tile indices",
+        "convert",
+        "pack a folder of JPEGs as they are",
+        "pack",
+        "copying the files",
+    ),
+    Headline(
+        "the same without tile indices",
+        "convert",
+        "pack a folder of JPEGs as they are",
+        "pack, no tile indices",
+        "copying the files",
     ),
     Headline("a WebDataset tar to `.beton`, JPEGs as they are", "convert", "tar to .beton", "convert", "cp", "`cp`"),
     Headline(
