@@ -44,7 +44,7 @@ class PatchyAnnouncement:
     def wait(self) -> None:
         """Everything is here."""
 
-    def close(self) -> None:
+    def close(self, *, used_up: bool = False) -> None:
         """Let it go."""
         if not self.is_closed:
             self._store.announced.remove(self)

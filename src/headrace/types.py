@@ -308,8 +308,12 @@ class Announcement(Protocol):
         """Return when all of them are here; raises what went wrong on their way."""
         ...
 
-    def close(self) -> None:
-        """Let them go, also those that are still on their way. Does nothing the second time."""
+    def close(self, *, used_up: bool = False) -> None:
+        """Let them go, also those that are still on their way. Does nothing the second time.
+
+        Args:
+            used_up: they are not needed again soon, so their memory may go before that of others.
+        """
         ...
 
     def distrust(self) -> None:

@@ -217,10 +217,12 @@ class Streaming:
                     kept[number] = part
                 else:
                     over.append(part)
-            over += self._too_many(kept)
+            too_many = self._too_many(kept)
             self._parts = kept
             self._change.notify_all()
         for part in over:
+            _let_go(part, used_up=self._coming.pages is not None)
+        for part in too_many:
             _let_go(part)
 
     def _too_many(self, parts: dict[int, _Part]) -> list[_Part]:
@@ -299,6 +301,6 @@ class Streaming:
             self._untold.append((number, part))
 
 
-def _let_go(part: _Part) -> None:
+def _let_go(part: _Part, *, used_up: bool = False) -> None:
     if part.announced is not None:
-        part.announced.close()
+        part.announced.close(used_up=used_up)

@@ -10,11 +10,15 @@ nobody wants any more is given up at the next look.
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from headrace.errors import ClosedError
+from headrace.storage.block_memory import BLOCK_BYTES
 from headrace.storage.spans import runs_of
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockFetcher", "RemoteStats", "closed"]
 
+_thread = threading.local()  # has a buffer of the thread
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.05
 
 
@@ -153,20 +158,28 @@ class BlockFetcher:
     async def _read_cached(self, block: Block) -> bool:
         assert block.request is not None
         assert self._cache is not None
-        out = block.table.mapping.writable(block.start, block.size_bytes)
         when = self._next_use(block)
         block.request.is_on_disk = True
         try:
-            is_found = await self._courier.on_disk(self._cache.read, self.key_of(block), out, when)
+            is_found = await self._courier.on_disk(self._copy_cached, self._cache, block, when)
             if is_found and self._next_use(block) != when:  # it was said meanwhile
                 await self.note_uses([block])
         finally:
             block.request.is_on_disk = False
         if is_found:
-            block.table.mapping.seal(block.start, block.size_bytes)
             self._stats.bytes_from_cache += block.size_bytes
             self._memory.arrived(block)
         return is_found
+
+    def _copy_cached(self, cache: BlockCache, block: Block, when: float | None) -> bool:
+        """In a thread of its own, by way of a buffer, which is warm: memory of a block that went is copied to, too."""
+        if not hasattr(_thread, "buffer"):
+            _thread.buffer = np.empty(BLOCK_BYTES, np.uint8)
+        part = _thread.buffer[: block.size_bytes]
+        if not cache.read(self.key_of(block), part, when):
+            return False
+        self._memory.fill(block, part)
+        return True
 
     # -- when blocks are needed again --
 

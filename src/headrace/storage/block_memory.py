@@ -3,8 +3,10 @@
 Contract. A block is on its way or here. Whoever wants blocks leases them, waits for ``ready`` of each, and releases
 them when done. A block that is asked for a second time while it is on its way is the same block. Those that nobody
 leases stay until all blocks of the process take more than the budget; then the one that was used longest ago goes
-first. What is leased never goes, so the budget is exceeded where that much is in use at a time. All of it is guarded
-by one lock, under which nothing waits for the network. Finalizers never call this, they leave it to the courier.
+first. What is leased never goes, so the budget is exceeded where that much is in use at a time. Where the open objects
+are larger than the budget, a block that is used up for an epoch would be gone before the next one in any case: it goes
+at once, and its memory is that of the next block, because fresh memory must be cleared. All of it is guarded by one
+lock, under which nothing waits for the network. Finalizers never call this, they leave it to the courier.
 """
 
 from __future__ import annotations
@@ -33,7 +35,18 @@ _SPARE_BLOCKS = 32  # as many as requests bring at a time
 class Block:
     """A part of an object that is here, or on its way."""
 
-    __slots__ = ("is_distrusted", "is_here", "leases", "number", "ready", "request", "size_bytes", "start", "table")
+    __slots__ = (
+        "is_distrusted",
+        "is_here",
+        "is_used_up",
+        "leases",
+        "number",
+        "ready",
+        "request",
+        "size_bytes",
+        "start",
+        "table",
+    )
 
     def __init__(self, table: BlockTable, number: int) -> None:
         self.table = table
@@ -43,6 +56,7 @@ class Block:
         self.leases = 0
         self.is_here = False
         self.is_distrusted = False
+        self.is_used_up = False
         self.request: Request | None = None
         self.ready: Future[None] = Future()
 
@@ -91,9 +105,15 @@ class BlockMemory:
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
         self.size_bytes = 0
+        self.object_bytes = 0  # of those that are open
         self.lock = threading.Lock()
         self._idle: OrderedDict[Block, None] = OrderedDict()
         self._spare: dict[tuple[BlockTable, int], Block] = {}  # they went; the next blocks get their memory
+
+    def admit(self, table: BlockTable) -> None:
+        """The object is open; ``forget`` follows."""
+        with self.lock:
+            self.object_bytes += table.size_bytes
 
     def has_all(self, table: BlockTable, numbers: Iterable[int]) -> bool:
         """All of these blocks are here or on their way."""
@@ -111,6 +131,7 @@ class BlockMemory:
                     self.size_bytes += block.size_bytes
                     missing.append(block)
                 block.leases += 1
+                block.is_used_up = False
                 self._idle.pop(block, None)
                 blocks.append(block)
             self._shrink()
@@ -132,7 +153,7 @@ class BlockMemory:
                     self._remove(block)
                     block.table.mapping.drop(block.start, block.size_bytes)
                 elif block.leases == 0 and block.is_here and block.table.blocks.get(block.number) is block:
-                    self._idle[block] = None
+                    self._rest(block)
                 elif block.request is not None and not block.is_here:
                     unwanted.append(block.request)
             unwanted = [request for request in unwanted if not (request.is_wanted or request.is_on_disk)]
@@ -142,6 +163,20 @@ class BlockMemory:
         for request in unwanted:
             if request.future is not None:
                 request.future.cancel()
+
+    def _rest(self, block: Block) -> None:
+        """Nobody uses a block any more, for now."""
+        if block.is_used_up and self.object_bytes > self.budget_bytes:
+            self._remove(block)
+            self._spare_memory(block)
+        else:
+            self._idle[block] = None
+
+    def use_up(self, blocks: Iterable[Block]) -> None:
+        """Blocks are not needed again soon, by what is known now; those who lease them go on."""
+        with self.lock:
+            for block in blocks:
+                block.is_used_up = True
 
     def distrust(self, blocks: Iterable[Block]) -> None:
         """Blocks have other bytes than they should: they go when nobody uses them any more."""
@@ -204,6 +239,7 @@ class BlockMemory:
     def forget(self, table: BlockTable) -> None:
         """The object is closed. What is leased stays until the last array of its mapping is gone."""
         with self.lock:
+            self.object_bytes -= table.size_bytes
             for number in [number for one, number in self._spare if one is table]:
                 self._drop_spare(table, number)
             for block in list(table.blocks.values()):
@@ -226,10 +262,14 @@ class BlockMemory:
         while self.size_bytes > self.budget_bytes and self._idle:
             block, _ = self._idle.popitem(last=False)
             self._remove(block)
-            if block.size_bytes == BLOCK_BYTES and len(self._spare) < _SPARE_BLOCKS:
-                self._spare[block.table, block.number] = block
-            else:
-                block.table.mapping.drop(block.start, block.size_bytes)
+            self._spare_memory(block)
+
+    def _spare_memory(self, block: Block) -> None:
+        """Keep the memory of a block that went for the next one."""
+        if block.size_bytes == BLOCK_BYTES and len(self._spare) < _SPARE_BLOCKS:
+            self._spare[block.table, block.number] = block
+        else:
+            block.table.mapping.drop(block.start, block.size_bytes)
 
 
 _shared: BlockMemory | None = None

@@ -32,10 +32,10 @@ class JoinedAnnouncement:
         for part in self._parts:
             part.wait()
 
-    def close(self) -> None:
+    def close(self, *, used_up: bool = False) -> None:
         """Let all of them go."""
         for part in self._parts:
-            part.close()
+            part.close(used_up=used_up)
 
     def distrust(self) -> None:
         """Keep nothing of them for later."""

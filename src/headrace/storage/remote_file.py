@@ -60,7 +60,7 @@ _FIRST_BYTES = 64 << 10  # what opening brings along
 _HELD_BYTES = 64 << 10  # what is held is rounded to these
 _GAP_BYTES = 128 << 10  # less than a request costs
 _SMALL_BYTES = 64 << 20  # an object up to this size comes in blocks in any case
-_DENSE = 0.5
+_DENSE, _WHOLE = 0.5, 0.9
 _NO_SUCH_RANGE = 416
 _AHEAD_BLOCKS = 4
 
@@ -190,6 +190,7 @@ class _Lines:
         try:
             self.held = SparseMapping(size)
             self.table = BlockTable(SparseMapping(size), size)
+            self._memory.admit(self.table)
         except OSError:
             problem = (
                 f"the store says that the object has {format_count(size, 'byte')}, and there are not so many addresses"
@@ -311,7 +312,8 @@ class _Lines:
     def announce(self, offsets: Positions, sizes: Positions) -> Announcement:
         numbers = touched_blocks(offsets, sizes, BLOCK_BYTES)
         if self._wants_blocks(numbers, sizes):
-            return _AnnouncedBlocks(self, self._begin_blocks(numbers, is_urgent=False))
+            is_whole = int(sizes.sum()) >= _WHOLE * len(numbers) * BLOCK_BYTES
+            return _AnnouncedBlocks(self, self._begin_blocks(numbers, is_urgent=False), is_whole)
         buffer = self._begin_buffer(offsets, sizes, is_urgent=False)
         with self._buffers_lock:
             self._buffers = [*self._buffers, buffer]
@@ -372,6 +374,9 @@ class _Lines:
     def _release_later(self, blocks: list[Block]) -> None:
         if self._pid == os.getpid():
             self._courier.call(self._memory.release, blocks)
+
+    def use_up(self, blocks: list[Block]) -> None:
+        self._memory.use_up(blocks)
 
     def distrust(self, blocks: list[Block]) -> None:
         self._memory.distrust(blocks)
@@ -462,10 +467,10 @@ def _piece_of(buffer: _Buffer, numbers: npt.NDArray[np.intp], offsets: Positions
 
 
 class _AnnouncedBlocks:
-    """Blocks that are leased until it is closed."""
+    """Blocks that are leased until it is closed. ``is_whole``: there is little in them that was not announced."""
 
-    def __init__(self, lines: _Lines, blocks: list[Block]) -> None:
-        self._lines, self._blocks = lines, blocks
+    def __init__(self, lines: _Lines, blocks: list[Block], is_whole: bool) -> None:
+        self._lines, self._blocks, self._is_whole = lines, blocks, is_whole
         self.size_bytes = sum(block.size_bytes for block in blocks)
         self._finalizer = weakref.finalize(self, lines._release_later, blocks)
         self._finalizer.atexit = False
@@ -475,8 +480,10 @@ class _AnnouncedBlocks:
         for block in self._blocks:
             result_of(block.ready)
 
-    def close(self) -> None:
+    def close(self, *, used_up: bool = False) -> None:
         """Let them go. Does nothing the second time."""
+        if used_up and self._is_whole and self._finalizer.alive:
+            self._lines.use_up(self._blocks)
         self._finalizer()
 
     def distrust(self) -> None:
@@ -508,8 +515,8 @@ class _AnnouncedBuffer:
         """Return when all of them are here; raises what went wrong on their way."""
         self._buffer.wait()
 
-    def close(self) -> None:
-        """Let them go. Does nothing the second time."""
+    def close(self, *, used_up: bool = False) -> None:
+        """Let them go, used up or not. Does nothing the second time."""
         self._finalizer()
 
     def distrust(self) -> None:

@@ -21,7 +21,7 @@ class _Announced:
         self.samples = samples
         self.size_bytes = size_bytes
         self.came = threading.Event()
-        self.is_closed = False
+        self.is_closed = self.is_used_up = False
         self.error: BaseException | None = None
         self.is_cached = False
         self.times: list[tuple[float, float]] = []
@@ -36,10 +36,10 @@ class _Announced:
         if self.error is not None:
             raise self.error
 
-    def close(self) -> None:
+    def close(self, *, used_up: bool = False) -> None:
         if not self.came.is_set():
             self.error = ClosedError("closed")
-        self.is_closed = True
+        self.is_closed, self.is_used_up = True, used_up
         self.came.set()
 
 
@@ -97,6 +97,7 @@ def test_steps_are_announced_in_order_and_let_go() -> None:
     assert [one.samples[0] for one in dataset.announced] == [4, 8, 12, 16, 20]
     assert dataset.fields == ("image",)
     assert dataset.open == []
+    assert not any(one.is_used_up for one in dataset.announced)  # others may need what lies beside
 
 
 def test_so_many_bytes_ahead_and_no_more() -> None:
@@ -130,6 +131,14 @@ def test_pages_come_whole_and_once() -> None:
         list(range(21, 40, 2)),
     ]
     assert dataset.open == []
+    assert all(one.is_used_up for one in dataset.announced)
+
+
+def test_pages_that_are_left_before_their_end_are_not_used_up() -> None:
+    dataset = _Dataset()
+    with Streaming(_coming(dataset, pages=np.zeros(8, np.int64)), 0, 2) as streaming, streaming.step(0):
+        pass
+    assert [one.is_used_up for one in dataset.announced] == [False]
 
 
 def test_of_pages_only_the_samples_of_the_epoch() -> None:

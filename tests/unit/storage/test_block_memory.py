@@ -99,3 +99,34 @@ def test_where_the_system_cannot_move_memory(tables: list[BlockTable], monkeypat
         block = _bring(memory, table, number)
         assert _bytes(table, block) == {number + 1}
         memory.release([block])
+
+
+@pytest.mark.parametrize("budget", [3 * BLOCK_BYTES, 4 * BLOCK_BYTES])
+def test_what_is_used_up_goes_at_once_where_the_objects_do_not_fit(tables: list[BlockTable], budget: int) -> None:
+    table = tables[1]
+    memory = BlockMemory(budget)
+    memory.admit(table)
+    first, second = (_bring(memory, table, number) for number in (0, 1))
+    memory.lease(table, [0])
+    memory.use_up([first])
+    memory.release([first])
+    assert first.number in table.blocks  # somebody uses it still
+    memory.release([first, second])
+    is_large = budget < table.size_bytes
+    assert set(table.blocks) == ({1} if is_large else {0, 1})
+    assert _bytes(table, _bring(memory, table, 2)) == {3}
+    assert _bytes(table, second) == {2}
+    assert table.mapping.faults == 0
+
+
+def test_what_is_asked_for_again_is_not_used_up(tables: list[BlockTable]) -> None:
+    table = tables[1]
+    memory = BlockMemory(BLOCK_BYTES)
+    memory.admit(table)
+    block = _bring(memory, table, 0)
+    memory.use_up([block])
+    memory.lease(table, [0])
+    memory.release([block, block])
+    assert 0 in table.blocks
+    memory.forget(table)
+    assert memory.object_bytes == memory.size_bytes == 0

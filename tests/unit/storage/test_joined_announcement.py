@@ -26,7 +26,7 @@ class Part:
         if self.error is not None:
             raise self.error
 
-    def close(self) -> None:
+    def close(self, *, used_up: bool = False) -> None:
         self.closed += 1
 
 

@@ -241,6 +241,24 @@ class TestAnnounce:
         _eventually(lambda: memory.size_bytes == 0)
         file.close()
 
+    @pytest.mark.parametrize("part", [1.0, 0.6])
+    def test_blocks_that_are_used_up_go_at_once_if_all_of_them_was_used(
+        self, part: float, large: RangeServer, memory: BlockMemory
+    ) -> None:
+        memory.budget_bytes = 4 * BLOCK_BYTES
+        file = _open(large)
+        announced = file.announce(_u64(0), _u64(int(2 * part * BLOCK_BYTES)))
+        assert announced is not None
+        announced.wait()
+        assert announced.size_bytes == memory.size_bytes == 2 * BLOCK_BYTES
+        announced.close(used_up=True)
+        announced.close(used_up=True)
+        kept_bytes = 0 if part == 1 else 2 * BLOCK_BYTES  # another page may have the rest
+        _eventually(lambda: memory.size_bytes == kept_bytes)
+        assert _spans(file, (5, 100)) == [large.data[5:105]]
+        file.close()
+        assert memory.object_bytes == 0
+
     def test_nothing_to_bring(self, server: RangeServer) -> None:
         file = _open(server)
         assert file.announce(_u64(5), _u64(100)) is None

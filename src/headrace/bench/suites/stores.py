@@ -48,7 +48,7 @@ _PEERS = (
 )
 _BUCKET, _NAME, _LATENCY_MS = "bucket", "photographs.beton", 20
 _GET_BYTES, _GETS_AT_ONCE = 8 << 20, 16
-_BYTES, _BYTES_PER_S = 400 << 20, 125_000_000
+_BYTES, _BYTES_PER_S = 1200 << 20, 125_000_000
 _OURS = Peer(OURS, "headrace_loader:HeadraceLoader")
 _LOCAL, _GETS = "a local file", f"plain GETs of {_GET_BYTES >> 20} MiB by obstore, {_GETS_AT_ONCE} at a time"
 _BASES = (_LOCAL, _GETS, *(peer.name for peer in _PEERS))
@@ -221,7 +221,7 @@ def _with_latency(bucket: _Bucket, rounds: int) -> Iterator[Finding]:
 
 
 def _count(settings: Settings) -> int:
-    return photograph_count(settings, quick=256, full=8000, full_bytes=_BYTES)
+    return photograph_count(settings, quick=256, full=24_000, full_bytes=_BYTES)
 
 
 def _charts(rows: Sequence[Row]) -> list[Chart]:
