@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainedLoader", "TrainedMemory"]
 
 _CLASSES = 10
+_UNTIL_CHOSEN = 8  # epochs; a trial takes a second, and one that fails another
 
 
 class TrainedLoader(HeadraceLoader):
@@ -36,7 +37,11 @@ class TrainedLoader(HeadraceLoader):
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=0.01)
 
     def epoch(self) -> Iterable[Any]:
-        """An epoch of loading and training."""
+        """An epoch of loading and training; the first of a loader that chooses by itself comes when it has chosen."""
+        if self._place.workers == 0 and self._loader is None:
+            for _ in range(_UNTIL_CHOSEN):
+                for images in super().epoch():
+                    self._train(images)
         for images in super().epoch():
             self._train(images)
             yield images

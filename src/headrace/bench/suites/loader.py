@@ -243,7 +243,7 @@ SUITE = Suite(
         "Stages are those of loader.stats that took any time: seconds of an epoch, summed over threads, so they may be "
         "more than the epoch took. Wait: the loop had no batch. Idle: batches were ready, and the loader did nothing.",
         "Training: a small convolutional network of torch on the CPU, whose threads share all cores with the loader: "
-        "what the loader chooses by itself (workers='auto', its default) beside fixed numbers of workers, and beside a "
-        "batch that stays in memory.",
+        "what the loader has chosen by itself after eight epochs (workers='auto', its default) beside fixed numbers of "
+        "workers, and beside a batch that stays in memory.",
     ),
 )
