@@ -17,21 +17,20 @@ build() { # build NAME SANITIZERS [CMAKE-OPTION...]
 }
 
 # The plain build compiles each file alone, so that each must include what it needs; the others are faster together.
-# The fuzzers run where a fault is noticed.
+# The fuzzers run, and the package is used, where a fault is noticed.
 for flavour in plain::OFF:OFF asan:address,undefined:ON:ON tsan:thread:ON:OFF; do
-  IFS=: read -r name sanitizers unity fuzz <<<"$flavour"
+  IFS=: read -r name sanitizers unity more <<<"$flavour"
   echo "== C++ tests, $name"
-  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_BUILD_FUZZ="$fuzz" -DHEADRACE_UNITY="$unity"
+  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_UNITY="$unity" -DHEADRACE_GPU=OFF \
+    -DHEADRACE_BUILD_FUZZ="$more" -DHEADRACE_BUILD_PYTHON="$more" -DPython_EXECUTABLE="$bin/python"
   ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
 done
 
 echo "== the package under ASan and UBSan"
-build python-asan address,undefined -DHEADRACE_BUILD_PYTHON=ON -DHEADRACE_GPU=OFF -DHEADRACE_UNITY=ON \
-  -DPython_EXECUTABLE="$bin/python"
-site=$PWD/build/python-asan/site
+site=$PWD/build/native-asan/site
 rm -rf "$site" && mkdir -p "$site"
 cp -r src/headrace "$site/"
-cp build/python-asan/native/bindings/_core*.so "$site/headrace/_native/"
+cp build/native-asan/native/bindings/_core*.so "$site/headrace/_native/"
 packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 # -S leaves out the editable install of the ordinary build. The interpreter itself is not built with ASan, so the
 # runtime is loaded first, and what the interpreter never frees is not reported.

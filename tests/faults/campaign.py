@@ -146,7 +146,7 @@ def _decider(fault: str, number: int, on_stop: Callable[[], None], hit: list[Req
 def _parse_quickly() -> None:
     """Make the parser of the command once, and not in every fork."""
     parser = command.build_parser()
-    command.build_parser = lambda: parser
+    command.build_parser = lambda *_: parser
 
 
 class Bench:

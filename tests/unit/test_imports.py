@@ -231,3 +231,12 @@ def test_rooms_are_found_without_being_imported() -> None:
     names = ("errors", "fields", "formats", "frameworks", "loader", "ops", "types")
     program = f"import headrace\nfor name in {names}: assert getattr(headrace, name).__name__ == 'headrace.' + name"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_verb_loads_no_other_verb() -> None:
+    code = (
+        "import sys; from headrace.cli.main import main; code = main(['version']); "
+        "print(code, sorted(m for m in sys.modules if m.startswith('headrace.cli.verbs.')))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "0 ['headrace.cli.verbs.version']"

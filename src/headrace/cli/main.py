@@ -9,44 +9,12 @@ import argparse
 import contextlib
 import os
 import sys
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from headrace.cli.common import ERRORS, apply_storage, message_of, say
 from headrace.cli.parser import CommandParser, VerbParser
-from headrace.cli.verbs import (
-    add,
-    bench,
-    browse,
-    cache,
-    cat,
-    completion,
-    convert,
-    create,
-    defrag,
-    demo,
-    doctor,
-    du,
-    extract,
-    find,
-    help,
-    index,
-    info,
-    ls,
-    merge,
-    mount,
-    mv,
-    repair,
-    reshard,
-    rm,
-    shell,
-    subset,
-    sync,
-    tree,
-    verify,
-    version,
-    view,
-)
 from headrace.errors import FormatError
 from headrace.formats.content import explain_content
 from headrace.formats.open import all_formats
@@ -57,14 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _GROUPS = {
-    "every format": (create, convert, info, ls, cat, extract, verify, repair, index, browse, view, doctor),
-    "archives of files (.barecat)": (
-        *(tree, find, du, shell, mount),
-        *(add, rm, mv, sync, merge, subset, reshard, defrag),
+    "every format": (
+        *("create", "convert", "info", "ls", "cat", "extract", "verify", "repair", "index"),
+        *("browse", "view", "doctor"),
     ),
-    "object stores": (cache,),
-    "the command itself": (help, version, completion, demo, bench),
+    "archives of files (.barecat)": (
+        *("tree", "find", "du", "shell", "mount"),
+        *("add", "rm", "mv", "sync", "merge", "subset", "reshard", "defrag"),
+    ),
+    "object stores": ("cache",),
+    "the command itself": ("help", "version", "completion", "demo", "bench"),
 }
+"""The verbs; each is a module of ``headrace.cli.verbs``, loaded when it is needed."""
+_VERBS = tuple(chain.from_iterable(_GROUPS.values()))
+_OF_ALL_VERBS = ("help", "completion")
 _EPILOG = """\
 examples:
   headrace create train.beton photos/train     pack a folder of pictures, one class per directory
@@ -83,24 +57,25 @@ class _Version(argparse.Action):
     """Prints the version; looked up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, *unused: object) -> None:
-        parser.exit(version.run(namespace))
+        parser.exit(import_module("headrace.cli.verbs.version").run(namespace))
 
 
-def build_parser() -> CommandParser:
-    """Make the parser of the whole command."""
+def build_parser(verbs: Sequence[str] = _VERBS) -> CommandParser:
+    """Make the parser of the whole command, or one that knows some of its verbs."""
     parser = CommandParser(
         prog="headrace",
         description="Training data on disk: pack it once, open it anywhere, know that it is intact.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.groups = {headline: [module.NAME for module in modules] for headline, modules in _GROUPS.items()}
+    parser.groups = _GROUPS
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of errors")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
-    for module in chain.from_iterable(_GROUPS.values()):
-        sub = verbs.add_parser(
-            module.NAME,
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=VerbParser)
+    for name in verbs:
+        module = import_module(f"headrace.cli.verbs.{name}")
+        sub = subparsers.add_parser(
+            name,
             help=module.HELP,
             description=module.DESCRIPTION,
             epilog=module.EXAMPLES,
@@ -108,8 +83,8 @@ def build_parser() -> CommandParser:
         )
         module.add_arguments(sub)
         sub.set_defaults(run=module.run, whole_command=parser)
-    topic = next(action for action in verbs.choices[help.NAME]._actions if action.dest == "topic")
-    topic.choices = list(verbs.choices)
+        if name == "help":
+            next(action for action in sub._actions if action.dest == "topic").choices = list(verbs)
     return parser
 
 
@@ -161,8 +136,10 @@ def _parse(argv: Sequence[str] | None, args: argparse.Namespace) -> argparse.Nam
     if "--traceback" in words[:cut]:  # wherever it stands
         args.traceback = True
         words = [*(word for word in words[:cut] if word != "--traceback"), *words[cut:]]
+    words = words or ["help"]
+    known = words[:1] if words[0] in _VERBS and words[0] not in _OF_ALL_VERBS else _VERBS
     try:
-        return build_parser().parse_args(words or [help.NAME], args)
+        return build_parser(() if words[0] == "--version" else known).parse_args(words, args)
     except SystemExit:
         sys.stdout.flush()  # --help and --version have printed
         raise

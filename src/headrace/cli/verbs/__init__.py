@@ -1,1 +1,1 @@
-"""One module for each verb of the command: NAME, HELP, DESCRIPTION, EXAMPLES, add_arguments and run."""
+"""One module for each verb of the command: HELP, DESCRIPTION, EXAMPLES, add_arguments and run."""

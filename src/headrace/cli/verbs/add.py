@@ -13,7 +13,6 @@ from headrace.formats.barecat.pack import pack_files
 if TYPE_CHECKING:
     import argparse
 
-NAME = "add"
 HELP = "add files and folders to an archive"
 DESCRIPTION = """\
 Add files and folders to a .barecat, under their paths, with mode, owner and time. What was added is safe on the disk

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from headrace.bench.rows import Finding
     from headrace.bench.suite import Tell
 
-NAME = "bench"
 ALL = "all"
 HELP = "measure formats, codecs, orders, loaders and more on this machine"
 DESCRIPTION = """\

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from headrace.cli.shelves import Shelf
 
-NAME = "browse"
 HELP = "look around in a dataset or archive on the terminal"
 DESCRIPTION = """\
 Look around on the terminal: the samples of a dataset, or the directories of a .barecat with their sizes, on the left;

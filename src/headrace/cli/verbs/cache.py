@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from headrace.storage import BlockCache
 
-NAME = "cache"
 HELP = "what is in a cache on the local disk, and clearing it"
 DESCRIPTION = """\
 Say what is in the cache that cache_dir= or --cache-dir names, object by object, or remove it from there. Blocks can be

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Dataset
 
-NAME = "cat"
 HELP = "write one value to standard output"
 DESCRIPTION = """\
 Write one value of one sample to standard output, as a file that other programs open: JPEG as stored, raw pixels as

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from headrace.cli.parser import CommandParser
 
-NAME = "completion"
 HELP = "print a script that completes this command in bash, zsh or fish"
 DESCRIPTION = """\
 Print a script by which bash, zsh or fish complete verbs, options, their choices, and the names in archives and

@@ -32,7 +32,6 @@ from headrace.transfer.containers import KINDS, STREAM_KINDS, ending_of
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-NAME = "convert"
 _OF_SEED = -1  # --shuffle without a seed of its own
 HELP = "any format into any other, also tar, zip and folders"
 DESCRIPTION = """\

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-NAME = "create"
 HELP = "pack a folder into one file"
 DESCRIPTION = """\
 Pack all pictures below DIR into OUT. The first directory below DIR is the class, the relative path becomes the

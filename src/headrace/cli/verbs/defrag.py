@@ -12,7 +12,6 @@ from headrace.progress import format_bytes, format_count
 if TYPE_CHECKING:
     import argparse
 
-NAME = "defrag"
 HELP = "take the gaps out of an archive"
 DESCRIPTION = """\
 Move the files of a .barecat together, so that the space of removed and replaced files is free again. It can be

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Dataset
 
-NAME = "demo"
 HELP = "make pictures, pack, verify and load them, train a small model"
 DESCRIPTION = """\
 Make a few thousand photo-like pictures, pack them in two ways, verify them, read them back in several ways, train a

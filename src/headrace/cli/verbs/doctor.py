@@ -19,7 +19,6 @@ from headrace.cli.pipelines import add_pipeline, load_pipeline
 if TYPE_CHECKING:
     import argparse
 
-NAME = "doctor"
 HELP = "what holds the loader back, and what to change"
 DESCRIPTION = """\
 Measure for some seconds how fast batches come from a dataset, say what binds (disk, network, decode, resize, an op in

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
-NAME = "du"
 HELP = "how much the directories of an archive hold"
 DESCRIPTION = "Print bytes and paths of the directories of a .barecat, each with everything below it."
 EXAMPLES = """\

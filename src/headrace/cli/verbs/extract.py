@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Dataset
 
-NAME = "extract"
 HELP = "write samples to files"
 DESCRIPTION = """\
 Write samples to files below a folder: pictures under their names (JPEG as stored, raw pixels as PNG), other values

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
-NAME = "find"
 HELP = "search an archive by name, type and size"
 DESCRIPTION = "Print the paths of a .barecat that fulfil all conditions. One dash will do, as in find: -name."
 EXAMPLES = """\

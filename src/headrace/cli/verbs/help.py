@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import argparse
 
-NAME = "help"
 HELP = "explain the command, or a verb"
 DESCRIPTION = "Explain the command, or one verb with its options and examples; the same as 'headrace VERB --help'."
 EXAMPLES = """\

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-NAME = "index"
 HELP = "make checksums, names and tile indices of JPEGs for a file without"
 DESCRIPTION = """\
 Give a dataset an annex: a checksum for every value, a tile index of every JPEG so that crops are decoded without the

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Summary
 
-NAME = "info"
 HELP = "schema, counts, sizes and annex of a dataset"
 DESCRIPTION = """\
 Say what is in a dataset: fields, counts, sizes, image modes, page use, annex. Nothing is decoded. --plot draws sizes,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Dataset
 
-NAME = "ls"
 HELP = "list samples"
 DESCRIPTION = """\
 List samples by number and name; -l adds the numbers, sizes and picture sizes of their fields. Of a .barecat, list what

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive
 
-NAME = "merge"
 HELP = "join archives, tars, zips and folders"
 DESCRIPTION = """\
 Copy several archives (.barecat), tars, zips and folders into one archive; files that have a checksum are checked on the

@@ -12,7 +12,6 @@ from headrace.transfer.mount import mount_archive
 if TYPE_CHECKING:
     import argparse
 
-NAME = "mount"
 HELP = "show an archive as a read-only file system"
 DESCRIPTION = """\
 Mount a .barecat with FUSE: every program can then read its files. The file system is read-only and stays until Ctrl-C,

@@ -9,7 +9,6 @@ from headrace.cli.archives import open_archive
 if TYPE_CHECKING:
     import argparse
 
-NAME = "mv"
 HELP = "rename a file or directory in an archive"
 DESCRIPTION = """\
 Rename a file or directory of a .barecat. If NEW is a directory, OLD moves into it. No bytes are copied."""

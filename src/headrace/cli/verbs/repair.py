@@ -11,7 +11,6 @@ from headrace.cli.common import add_json, print_json, say
 if TYPE_CHECKING:
     import argparse
 
-NAME = "repair"
 HELP = "put a dataset in order whose writer was killed"
 DESCRIPTION = """\
 Put a dataset in order whose writer was killed: take back what a .barecat's writer had not committed, finish what it had

@@ -13,7 +13,6 @@ from headrace.progress import format_bytes, format_count
 if TYPE_CHECKING:
     import argparse
 
-NAME = "reshard"
 HELP = "give the shards of an archive another size limit"
 DESCRIPTION = """\
 Pack the files of a .barecat anew into shards of at most SIZE bytes. It can be interrupted at any point. For a time the

@@ -9,7 +9,6 @@ from headrace.cli.archives import open_archive
 if TYPE_CHECKING:
     import argparse
 
-NAME = "rm"
 HELP = "remove files and directories from an archive"
 DESCRIPTION = """\
 Remove files and, with -r, directories from a .barecat. All of them or none are removed. Their bytes stay as gaps until

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive
 
-NAME = "shell"
 HELP = "move about in an archive as in a file system"
 DESCRIPTION = """\
 An interactive shell in a .barecat: cd, pwd, ls, tree, find, du, cat, get, stat, info, verify, and with -w also put, rm,
@@ -165,7 +164,7 @@ class ArchiveShell(PathShell):
 
     def _run_verb(self, module: ModuleType, line: str, names: tuple[str, ...]) -> None:
         """Run a verb on this archive; the arguments in ``names`` are relative to the current directory."""
-        parser = VerbParser(prog=module.NAME, description=module.DESCRIPTION)
+        parser = VerbParser(prog=module.__name__.rpartition(".")[2], description=module.DESCRIPTION)
         module.add_arguments(parser)
         parser._actions[1].help = argparse.SUPPRESS  # FILE, which the shell knows
         args = parser.parse_args([self.path, *shlex.split(line)])

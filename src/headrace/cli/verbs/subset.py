@@ -25,7 +25,6 @@ from headrace.transfer.sample_list import parse_sample_list, write_samples
 if TYPE_CHECKING:
     import argparse
 
-NAME = "subset"
 HELP = "copy a part of an archive or dataset to a new one"
 DESCRIPTION = """\
 Copy those files of a .barecat that patterns choose. Rules are tried in the order in which they are given, and the first

@@ -24,7 +24,6 @@ from headrace.transfer.sync import SyncOptions, sync
 if TYPE_CHECKING:
     import argparse
 
-NAME = "sync"
 HELP = "make a folder or archive like another, copying only what differs"
 DESCRIPTION = """\
 Copy what is new or different from SRC to DST, as rsync does. Both are folders on the disk or ARCHIVE.barecat::DIR, a

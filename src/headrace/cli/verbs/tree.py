@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from headrace.formats.barecat import Archive, DirInfo, FileInfo
 
-NAME = "tree"
 HELP = "show the directories of an archive as a tree"
 DESCRIPTION = "Show the directories and files of a .barecat as a tree."
 EXAMPLES = """\

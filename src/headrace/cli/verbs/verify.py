@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from headrace.types import Progress
 
-NAME = "verify"
 HELP = "check every sample"
 DESCRIPTION = """\
 Check a dataset: its structure, every sample's checksum where there is one and, with --decode, that every value

@@ -10,7 +10,6 @@ from headrace.cli.common import say
 if TYPE_CHECKING:
     import argparse
 
-NAME = "version"
 HELP = "print the version"
 DESCRIPTION = "Print the version of headrace; the same as 'headrace --version'."
 EXAMPLES = """\

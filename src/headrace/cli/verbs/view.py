@@ -13,7 +13,6 @@ from headrace.viewer.server import is_this_machine, view
 if TYPE_CHECKING:
     import argparse
 
-NAME = "view"
 HELP = "look at datasets in a browser"
 DESCRIPTION = """\
 Serve web pages that show datasets: an overview with counts, sizes and classes; a grid of thumbnails to scroll, filter,

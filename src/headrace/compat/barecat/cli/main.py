@@ -157,7 +157,7 @@ def _shell(args: argparse.Namespace) -> None:
 
 def _native(verb: str, *words: str) -> None:
     """Let headrace's own command do it."""
-    from headrace.cli import main as command  # loads all verbs
+    from headrace.cli import main as command  # which barecat alone does not need
 
     sys.exit(command.main([verb, *words]))
 
