@@ -16,15 +16,18 @@ build() { # build NAME SANITIZERS [CMAKE-OPTION...]
   cmake --build "build/$name" -j "$jobs" >"build/$name.log" || { cat "build/$name.log"; exit 1; }
 }
 
+run_tests() { # run_tests NAME SANITIZERS [CMAKE-OPTION...]
+  echo "== C++ tests, $1"
+  build "native-$1" "$2" -DHEADRACE_BUILD_TESTS=ON "${@:3}"
+  ctest --test-dir "build/native-$1" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
+}
+
 # The plain build compiles each file alone, so that each must include what it needs; the others are faster together.
 # The fuzzers run, and the package is used, where a fault is noticed.
-for flavour in plain::OFF:OFF asan:address,undefined:ON:ON tsan:thread:ON:OFF; do
-  IFS=: read -r name sanitizers unity more <<<"$flavour"
-  echo "== C++ tests, $name"
-  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_UNITY="$unity" -DHEADRACE_GPU=OFF \
-    -DHEADRACE_BUILD_FUZZ="$more" -DHEADRACE_BUILD_PYTHON="$more" -DPython_EXECUTABLE="$bin/python"
-  ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
-done
+run_tests plain "" -DHEADRACE_UNITY=OFF
+run_tests asan address,undefined -DHEADRACE_UNITY=ON -DHEADRACE_BUILD_FUZZ=ON \
+  -DHEADRACE_BUILD_PYTHON=ON -DHEADRACE_GPU=OFF -DPython_EXECUTABLE="$bin/python"
+run_tests tsan thread -DHEADRACE_UNITY=ON
 
 echo "== the package under ASan and UBSan"
 site=$PWD/build/native-asan/site

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headrace.loader.stats import LoaderStats
     from headrace.types import Dataset
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "diagnose", "usual_pipelines"]
 
 _BATCH_SIZE = 256
 _SEEN_S = 1.0  # a loop that lasted so long says something about its consumer
@@ -174,6 +174,12 @@ def _text(binding: str, stats: LoaderStats, measured: Measured) -> str:
     return f"{text} ({seconds / max(measured.threads_s, 1e-9):.0%} of the threads' time)".replace("%", " %")
 
 
+def usual_pipelines(dataset: Dataset) -> dict[str, Pipeline | None]:
+    """What most trainings do with the fields of a dataset; of what is no picture, nothing."""
+    usual = [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip(), ops.ToDtype("float16")]
+    return {name: usual for name, field in dataset.schema.items() if field.kind == "image"}
+
+
 def _usual_loader(
     target: Dataset | PathLike | Sequence[PathLike], pipelines: Mapping[str, Pipeline | None] | None
 ) -> Loader:
@@ -182,9 +188,7 @@ def _usual_loader(
     first = Loader(plain, 1, drop_last=False)
     if not first.samples:
         raise ValueError(f"{os.fspath(first.dataset.path)} has no samples, so there is nothing to measure")
-    schema = first.dataset.schema
-    usual = [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip(), ops.ToDtype("float16")]
     if pipelines is None:
-        pipelines = {name: usual for name, field in schema.items() if field.kind == "image"}
+        pipelines = usual_pipelines(first.dataset)
     size = min(_BATCH_SIZE, first.samples)
     return first._remade(batch_size=size, order="random", drop_last=True, pipelines=pipelines)

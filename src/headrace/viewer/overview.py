@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace import ops
 from headrace.errors import HeadraceError
 from headrace.fields import to_spec
 from headrace.formats.summary import field_words, summarize
 from headrace.loader import Loader
-from headrace.loader.diagnosis import diagnose
+from headrace.loader.diagnosis import diagnose, usual_pipelines
 from headrace.storage import release_mapped
 from headrace.types import Measured, Measures
 from headrace.viewer.answers import json_route, message_of, plain, post_route, shown_text
@@ -246,11 +245,9 @@ def ask_doctor(shelf: Shelf, body: dict[str, Any]) -> dict[str, Any]:
 
 def _usual_loader(dataset: Dataset) -> Loader:
     """The training that ``headrace doctor`` measures, with less memory: smaller batches, and of many samples a part."""
-    usual = [ops.RandomResizedCrop(224), ops.RandomHorizontalFlip(), ops.ToDtype("float16")]
-    pipelines = {name: usual for name, field in dataset.schema.items() if field.kind == "image"}
     size, first = max(1, min(_DOCTOR_BATCH, len(dataset))), max(0, len(dataset) - _DOCTOR_SAMPLES) // 2
     part = np.arange(first, first + _DOCTOR_SAMPLES) if first else None  # side by side, as whole pages are
-    return Loader(dataset, size, order="random", pipelines=pipelines, indices=part)
+    return Loader(dataset, size, order="random", pipelines=usual_pipelines(dataset), indices=part)
 
 
 def _diagnosed(item: Shown, job: Job) -> dict[str, Any]:
