@@ -62,6 +62,8 @@ def format_count(count: int, noun: str) -> str:
     Example:
         >>> format_count(1, "file"), format_count(2000, "directory"), format_count(2000, "byte")
         ('1 file', '2,000 directories', '2000 bytes')
+        >>> format_count(3, "batch"), format_count(3, "epoch")
+        ('3 batches', '3 epochs')
     """
     if count == 1:
         return f"1 {noun}"
@@ -70,7 +72,8 @@ def format_count(count: int, noun: str) -> str:
         return f"{number} {noun[:-2]}ices"
     if re.search(r"[^aeiou]y$", noun):
         return f"{number} {noun[:-1]}ies"
-    return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    is_hissed = noun.endswith(("s", "x", "ch", "sh")) and noun != "epoch"
+    return f"{number} {noun}{'es' if is_hissed else 's'}"
 
 
 def format_duration(seconds: float) -> str:

@@ -1,10 +1,11 @@
 """How many workers a loader uses, and how many batches it makes ahead, where it may choose that itself.
 
 ``tune`` is a pure function: from a choice and what was seen with it comes the next choice. More workers are tried when
-the consumer waits and the workers are busy; fewer when the loader is idle, for the consumer can use the cores. Each
+the consumer waits and the workers are busy; fewer when the loader is idle, for the consumer may need the cores. Each
 trial is judged by the samples per second of the whole loop, taken back when it did not help, and not repeated for a
-while that doubles, so that nothing flaps. More batches are made ahead when the consumer waits now and the loader is
-idle then. None of it changes the batches.
+while that doubles, so that nothing flaps. Workers that are idle cost nothing, so fewer must make the loop clearly
+faster, than before and than once more afterwards: a training becomes faster by itself while it warms up. More batches
+are made ahead when the consumer waits now and the loader is idle then. None of it changes the batches.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _HARDLY_WAITS = 0.01
 _IDLE = 0.2  # the loader has time
 _BUSY = 0.75  # the share of their time in which the workers work when they are what is slow
 _BETTER = 1.02
-_WORSE = 0.98
+_CLEARLY_BETTER = 1.05
 _SPARE = 1.25  # workers are kept for bursts, beyond those that were busy
 _WINDOWS = 60  # until what has failed is tried again, the first time
 _MOST_WINDOWS = 1 << 16
@@ -67,7 +68,8 @@ class Seen:
 class Choice:
     """What is in use, and what is known of other choices.
 
-    ``before`` is the choice that a trial would go back to, with the rate and the share of waiting that it had.
+    ``before`` is the choice that a trial would go back to, with the rate that it had;
+    ``fewer`` are the workers of a trial that went well so far, with its rate.
     """
 
     workers: int
@@ -76,7 +78,8 @@ class Choice:
     ceiling: int = 1 << 20  # more were tried, and did not make it faster
     patience: int = _WINDOWS
     quiet: int = 0  # windows since the last change
-    before: tuple[int, float, float] | None = None
+    before: tuple[int, float] | None = None
+    fewer: tuple[int, float] | None = None
 
 
 def tune(choice: Choice, seen: Seen, bounds: Bounds) -> tuple[Choice, str]:
@@ -89,6 +92,8 @@ def tune(choice: Choice, seen: Seen, bounds: Bounds) -> tuple[Choice, str]:
     """
     if choice.before is not None:
         return _judge(choice, seen)
+    if choice.fewer is not None:
+        return _judge_fewer(choice, seen)
     wait, idle = seen.wait_s / seen.elapsed_s, seen.idle_s / seen.elapsed_s
     busy = seen.busy_s / (choice.workers * seen.elapsed_s)
     if wait > _WAITS and busy > _BUSY:
@@ -113,21 +118,34 @@ def _because(old: int, new: int, why: str) -> str:
 
 
 def _tried(choice: Choice, seen: Seen, workers: int) -> Choice:
-    return replace(choice, workers=workers, quiet=0, before=(choice.workers, seen.rate, seen.wait_s / seen.elapsed_s))
+    return replace(choice, workers=workers, quiet=0, before=(choice.workers, seen.rate))
 
 
 def _judge(choice: Choice, seen: Seen) -> tuple[Choice, str]:
     """Keep what was tried, or go back."""
     assert choice.before is not None
-    old, rate, wait = choice.before
+    old, rate = choice.before
     settled = replace(choice, before=None, quiet=0)
     back = replace(settled, workers=old, patience=min(2 * choice.patience, _MOST_WINDOWS))
     if choice.workers > old and seen.rate < rate * _BETTER:
         return replace(back, ceiling=old), f"workers {choice.workers} back to {old}: more made the loop no faster"
-    waits_more = seen.wait_s / seen.elapsed_s > wait + _WAITS
-    if choice.workers < old and (seen.rate < rate * _WORSE or waits_more):
-        return replace(back, floor=old), f"workers {choice.workers} back to {old}: fewer made the loop slower"
+    if choice.workers < old and seen.rate < rate * _CLEARLY_BETTER:
+        return replace(back, floor=old), f"workers {choice.workers} back to {old}: fewer made the loop no faster"
+    if choice.workers < old:
+        again = replace(settled, workers=old, fewer=(choice.workers, seen.rate))
+        return again, f"workers {choice.workers} back to {old}: to compare once more"
     return settled, ""
+
+
+def _judge_fewer(choice: Choice, seen: Seen) -> tuple[Choice, str]:
+    """The loop with the old number of workers, once more: keep it, or take fewer."""
+    assert choice.fewer is not None
+    fewer, rate = choice.fewer
+    settled = replace(choice, fewer=None, quiet=0)
+    if rate < seen.rate * _CLEARLY_BETTER:
+        kept = replace(settled, floor=choice.workers, patience=min(2 * choice.patience, _MOST_WINDOWS))
+        return kept, f"workers stay {choice.workers}: fewer made the loop no faster"
+    return replace(settled, workers=fewer), f"workers {choice.workers} to {fewer}: the loop was faster with them"
 
 
 def _waited(choice: Choice) -> Choice:

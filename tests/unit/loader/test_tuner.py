@@ -77,13 +77,25 @@ def test_fewer_workers_when_the_consumer_is_slow() -> None:
     assert tune(Choice(8, 3), seen(idle=0.9, busy=0.01), BOUNDS)[0].workers == 4  # not all at once
 
 
-def test_fewer_that_slow_the_loop_are_taken_back() -> None:
+@pytest.mark.parametrize("rate", [900, 1000, 1040])
+def test_fewer_that_do_not_help_are_taken_back(rate: float) -> None:
     tried, _ = tune(Choice(8, 3), seen(1000, idle=0.5, busy=0.4), BOUNDS)
-    back, why = tune(tried, seen(900, wait=0.0, busy=0.9, workers=4), BOUNDS)
-    assert (back.workers, back.floor, why) == (8, 8, "workers 4 back to 8: fewer made the loop slower")
+    back, why = tune(tried, seen(rate, wait=0.0, busy=0.9, workers=4), BOUNDS)
+    assert (back.workers, back.floor, why) == (8, 8, "workers 4 back to 8: fewer made the loop no faster")
     assert tune(back, seen(1000, idle=0.5, busy=0.4), BOUNDS)[0].workers == 8
-    waits, _ = tune(tried, seen(1000, wait=0.1, busy=0.9, workers=4), BOUNDS)
-    assert waits.workers == 8
+
+
+def test_fewer_are_compared_twice() -> None:
+    """A training that warms up is faster with anything that comes later."""
+    tried, _ = tune(Choice(8, 3), seen(1000, idle=0.5, busy=0.4), BOUNDS)
+    again, why = tune(tried, seen(1200, idle=0.3, busy=0.7, workers=4), BOUNDS)
+    assert (again.workers, why) == (8, "workers 4 back to 8: to compare once more")
+    kept, why = tune(again, seen(1300, idle=0.5, busy=0.4), BOUNDS)
+    assert (kept.workers, kept.floor, why) == (8, 8, "workers stay 8: fewer made the loop no faster")
+    assert tune(kept, seen(1300, idle=0.5, busy=0.4), BOUNDS)[1] == ""
+    fewer, why = tune(again, seen(1000, idle=0.5, busy=0.4), BOUNDS)
+    assert (fewer.workers, why) == (4, "workers 8 to 4: the loop was faster with them")
+    assert (fewer.before, fewer.fewer) == (None, None)
 
 
 def test_more_ahead_when_the_consumer_comes_in_bursts() -> None:
