@@ -16,24 +16,22 @@ build() { # build NAME SANITIZERS [CMAKE-OPTION...]
   cmake --build "build/$name" -j "$jobs" >"build/$name.log" || { cat "build/$name.log"; exit 1; }
 }
 
-run_tests() { # run_tests NAME SANITIZERS [CMAKE-OPTION...]
-  echo "== C++ tests, $1"
-  build "native-$1" "$2" -DHEADRACE_BUILD_TESTS=ON "${@:3}"
-  ctest --test-dir "build/native-$1" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
-}
-
 # The plain build compiles each file alone, so that each must include what it needs; the others are faster together.
-# The fuzzers run, and the package is used, where a fault is noticed.
-run_tests plain "" -DHEADRACE_UNITY=OFF
-run_tests asan address,undefined -DHEADRACE_UNITY=ON -DHEADRACE_BUILD_FUZZ=ON \
-  -DHEADRACE_BUILD_PYTHON=ON -DHEADRACE_GPU=OFF -DPython_EXECUTABLE="$bin/python"
-run_tests tsan thread -DHEADRACE_UNITY=ON
+# The fuzzers run where a fault is noticed.
+for flavour in plain::OFF:OFF asan:address,undefined:ON:ON tsan:thread:ON:OFF; do
+  IFS=: read -r name sanitizers unity fuzz <<<"$flavour"
+  echo "== C++ tests, $name"
+  build "native-$name" "$sanitizers" -DHEADRACE_BUILD_TESTS=ON -DHEADRACE_BUILD_FUZZ="$fuzz" -DHEADRACE_UNITY="$unity"
+  ctest --test-dir "build/native-$name" --output-on-failure --timeout 600 -j "$jobs" | tail -n 3
+done
 
 echo "== the package under ASan and UBSan"
-site=$PWD/build/native-asan/site
+build python-asan address,undefined -DHEADRACE_BUILD_PYTHON=ON -DHEADRACE_GPU=OFF -DHEADRACE_UNITY=ON \
+  -DPython_EXECUTABLE="$bin/python"
+site=$PWD/build/python-asan/site
 rm -rf "$site" && mkdir -p "$site"
 cp -r src/headrace "$site/"
-cp build/native-asan/native/bindings/_core*.so "$site/headrace/_native/"
+cp build/python-asan/native/bindings/_core*.so "$site/headrace/_native/"
 packages=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 # -S leaves out the editable install of the ordinary build. The interpreter itself is not built with ASan, so the
 # runtime is loaded first, and what the interpreter never frees is not reported.
