@@ -26,8 +26,8 @@ in_shared_memory >"$own/shared"
 TMPDIR=$own/tmp TORCHINDUCTOR_CACHE_DIR=$own/torch "$python" -m pytest "$@"
 code=$?
 
-# pytest keeps the folders of failed tests; they go too.
-rm -rf "$own"/tmp/pytest-of-*
+# pytest keeps the folders of failed tests, and a Chromium that is ended at once its own; they go too.
+rm -rf "$own"/tmp/pytest-of-* "$own"/tmp/{,.}org.chromium.*
 left=$(
   ls -A "$own/tmp"
   in_tree | diff "$own/tree" - | sed -n 's/^> //p'
