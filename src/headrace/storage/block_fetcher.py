@@ -1,10 +1,10 @@
 """How the blocks of one object come: from the cache on the local disk, from another process, or by a request.
 
-Contract. All of it runs in the courier's thread, but for ``needed_again``, which any thread may call. Requests go
-through a gate, so many at a time. Where there is a cache, a block that is not there is marked before it is fetched; one
-that somebody else fetches is waited for, beside the gate and for a bounded time (see ``fetch_marks``). Of the blocks of
-a request those that are free come first, and then the others are waited for, so nobody waits who holds a mark. What
-nobody wants any more is given up at the next look.
+Contract. All of it runs in the courier's thread, but for ``needed_again``, which any thread may call, and for copying
+from the cache, which a thread for the disk does. Requests go through a gate, so many at a time. Where there is a cache,
+a block that is not there is marked before it is fetched; one that somebody else fetches is waited for, beside the gate
+and for a bounded time (see ``fetch_marks``). Of the blocks of a request those that are free come first, and then the
+others are waited for, so nobody waits who holds a mark. What nobody wants any more is given up at the next look.
 """
 
 from __future__ import annotations
